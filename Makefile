@@ -1,0 +1,56 @@
+# `make up` and `make test` are all that a newcomer needs; both make .venv first.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PACKAGES := protocol storage actors cluster
+
+.PHONY: up test check format docs clean help
+
+help:
+	@echo "make up      start three brokers on this machine (ARGS='--name two --port 19092' for another)"
+	@echo "make test    check the code and run every test"
+	@echo "make check   ruff, mypy, import-linter"
+	@echo "make format  format the code"
+	@echo "make docs    write the generated pages of docs/"
+	@echo "make clean   remove .venv and what tools left behind"
+
+up: $(VENV)/.installed
+	@$(BIN)/mobula up $(ARGS)
+
+test: check
+	$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/.installed-dev $(VENV)/.names
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	cd $(VENV)/.names && MYPYPATH=. ../bin/mypy --config-file ../../pyproject.toml
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed
+	$(BIN)/python docs/generate.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet -e '.[dev]'
+	touch $@ $(VENV)/.installed
+
+# mypy does not follow the import hook of an editable install: it is shown the folders
+# under their installed names.
+$(VENV)/.names: | $(VENV)/bin/python
+	mkdir -p $@/mobula
+	for package in $(PACKAGES); do ln -sfn ../../../$$package $@/mobula/$$package; done
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache tests/java/target

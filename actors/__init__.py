@@ -1,0 +1,1 @@
+"""The Ray actors: gateway, replica, purgatory, broker, controller, and the links between them."""

@@ -1,0 +1,74 @@
+"""Links between nodes (and everywhere with `link.transport=ray`): bags go by Ray actor calls.
+
+Every actor is hosted by a Ray actor of a known name with a method `deliver`. A call costs
+about a millisecond whatever it carries, so what matters is to make few of them, which is
+the exchange's work. Arguments over 100 KB travel through the object store, which blocks
+the sender for a millisecond more; a bag somewhat larger is cut into several arguments.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from mobula.actors.link.courier import Bag, Done
+from mobula.actors.spec import RAY_NAMESPACE
+
+_INLINE_BYTES = 96 * 1024
+"""Ray sends an argument of up to 100 KB inside the call itself."""
+_MAX_INLINE_PIECES = 6
+"""With more than this the object store is faster."""
+
+
+def pieces_of(content: bytes) -> list[bytes]:
+    """The arguments of a call that carries it."""
+    if not _INLINE_BYTES < len(content) <= _INLINE_BYTES * _MAX_INLINE_PIECES:
+        return [content]
+    return [content[at : at + _INLINE_BYTES] for at in range(0, len(content), _INLINE_BYTES)]
+
+
+class RayCourier:
+    """Carries bags to the hosts of one cluster. Finds each by name, and again after a
+    failure."""
+
+    def __init__(self, cluster: str, executor: Executor) -> None:
+        """`executor` runs what blocks: looking up a name."""
+        self._cluster = cluster
+        self._executor = executor
+        self._hosts: dict[str, Any] = {}
+
+    def deliver(self, to_name: str, bag: Bag, done: Done) -> None:
+        host = self._hosts.get(to_name)
+        if host is None:
+            self._executor.submit(self._find_and_send, to_name, bag, done)
+        else:
+            self._send(host, to_name, bag, done)
+
+    def _find_and_send(self, to_name: str, bag: Bag, done: Done) -> None:
+        try:
+            host = ray.get_actor(f"{self._cluster}/{to_name}", RAY_NAMESPACE)
+        except (ValueError, RayError) as error:
+            done(0, f"not found: {error}")
+            return
+        self._hosts[to_name] = host
+        self._send(host, to_name, bag, done)
+
+    def _send(self, host: Any, to_name: str, bag: Bag, done: Done) -> None:
+        def completed(future: Future[int]) -> None:
+            error = future.exception()
+            if error is None:
+                done(future.result(), "")
+            else:
+                self._hosts.pop(to_name, None)
+                done(0, f"{type(error).__name__}: {error}".split("\n", 1)[0])
+
+        try:
+            reference = host.deliver.remote(*bag[:-1], *pieces_of(bag.content))
+        except RayError as error:
+            self._hosts.pop(to_name, None)
+            done(0, str(error))
+            return
+        reference.future().add_done_callback(completed)
