@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,9 +68,9 @@ def broker_resource(broker_id: int) -> str:
 
 
 def plan(options: UpOptions, nodes: Sequence[Node], run_dir: Path) -> Plan:
-    """Brokers go round robin over the nodes, each to the node that has its disk if one says so."""
     brokers = tuple(
-        _broker(options, index, _node_of(index, nodes), run_dir) for index in range(options.brokers)
+        _broker(options, index, node, run_dir)
+        for index, node in enumerate(_spread(options.brokers, nodes))
     )
     controller = ActorSpec(
         cluster=options.name,
@@ -82,11 +83,21 @@ def plan(options: UpOptions, nodes: Sequence[Node], run_dir: Path) -> Plan:
     return Plan(controller=controller, controller_node=brokers[0].node, brokers=brokers)
 
 
-def _node_of(broker_id: int, nodes: Sequence[Node]) -> Node:
-    for node in nodes:
-        if broker_resource(broker_id) in node.resources:
-            return node
-    return nodes[broker_id % len(nodes)]
+def _spread(brokers: int, nodes: Sequence[Node]) -> list[Node]:
+    """Each broker's node: the one that says it has its disk, else one with the fewest brokers."""
+    chosen = {
+        broker_id: node
+        for broker_id in range(brokers)
+        for node in nodes
+        if broker_resource(broker_id) in node.resources
+    }
+    carried = Counter(node.node_id for node in chosen.values())
+    for broker_id in range(brokers):
+        if broker_id not in chosen:
+            node = min(nodes, key=lambda node: carried[node.node_id])
+            chosen[broker_id] = node
+            carried[node.node_id] += 1
+    return [chosen[broker_id] for broker_id in range(brokers)]
 
 
 def _broker(options: UpOptions, broker_id: int, node: Node, run_dir: Path) -> BrokerPlan:

@@ -85,7 +85,7 @@ class Assignments:
         """Carry an update out, with a pause for other work after each step."""
         records = [decode_record(record) for record in update.records]
         self._replicas.finish_turn()
-        self._replicas.broker_epoch = update.broker_epoch
+        self._replicas.registered(update.broker_epoch)
         if update.snapshot:
             self.image = MetadataImage()
         removed = self._removed(records) if not update.snapshot else []

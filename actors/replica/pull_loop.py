@@ -130,6 +130,12 @@ class PullLoop(Generic[TargetT]):
         if key in self._partitions and key not in self._resting:
             self._to_name[key] = None
 
+    def name_all_again(self) -> None:
+        """What every pull says of this broker has changed: its epoch."""
+        for key in self._partitions:
+            self.name_again(key)
+        self._send_soon()
+
     def close(self) -> None:
         self._closed = True
         self._open_anew()
@@ -227,6 +233,8 @@ class PullLoop(Generic[TargetT]):
         if self._rests:
             self._rests.pop(key, None)
         if outcome is Outcome.MOVED:
+            # Named now, so not after its rest: by then an answer may be on its way.
+            self._resting.pop(key, None)
             self._to_name[key] = None
         elif outcome is Outcome.GONE and self._forget(key):
             self._to_remove[key] = None

@@ -83,6 +83,10 @@ class PullLoops:
         if source is not None:
             source.loop.name_again(partition.key)
 
+    def name_all_again(self) -> None:
+        for source in self._sources.values():
+            source.loop.name_all_again()
+
     def close(self) -> None:
         for source in self._sources.values():
             source.loop.close()

@@ -263,7 +263,10 @@ class PullSessions(Generic[SourceT]):
         place.fetch_offset = position.fetch_offset
         if source.log_end_offset > position.fetch_offset:
             session.ready[place] = None
-        elif place.sent_high_watermark != source.high_watermark_offset:
+            return
+        # An earlier pull that is not answered yet may have asked for what it has now.
+        session.ready.pop(place, None)
+        if place.sent_high_watermark != source.high_watermark_offset:
             session.quiet[place] = None
 
     def _answer(self, session: PullSession, parked: Parked) -> None:
@@ -308,7 +311,8 @@ class PullSessions(Generic[SourceT]):
             self._remove(place.session, source.key)
             answers.append(out_of_reach(source, int(error.code)))
             return 0
-        place.awaited = True
+        # Of an answer without data the follower says nothing: it must not be waited for.
+        place.awaited = bool(ranges)
         place.session.quiet.pop(place, None)
         bulk += data
         answers.append(_told(place, [Range(*each) for each in ranges], next_offset))

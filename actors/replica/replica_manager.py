@@ -126,6 +126,13 @@ class ReplicaManager:
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
 
+    def registered(self, broker_epoch: int) -> None:
+        """The broker registered anew. An idle follower says so too: in its old epoch it would
+        be let into no ISR."""
+        if broker_epoch != self.broker_epoch:
+            self.broker_epoch = broker_epoch
+            self._loops.name_all_again()
+
     def find(self, key: Key) -> Partition | None:
         return self._partitions.get(key)
 

@@ -36,11 +36,17 @@ def wait_back(cluster: LocalCluster, name: str, dead_pid: int) -> None:
 
 
 def wait_whole(cluster: LocalCluster) -> StatusDocument:
+    documents: list[StatusDocument] = []
+
     def whole() -> StatusDocument | None:
         document = cluster.status()
+        documents[:] = [document]
         partitions = document["partitions"]
         running = all(broker["state"] == "running" for broker in document["brokers"])
         healthy = partitions["under_replicated"] == 0 and partitions["offline"] == 0
         return document if running and healthy and document["controller"] else None
 
-    return wait_for(whole, "every broker running and every partition in sync")
+    try:
+        return wait_for(whole, "every broker running and every partition in sync")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; last seen: {documents}") from None

@@ -51,6 +51,12 @@ def test_a_broker_goes_to_the_node_that_declares_its_disk() -> None:
     assert planned([HERE, disk], address="auto").brokers[0].node is disk
 
 
+def test_brokers_without_a_disk_of_their_own_go_to_the_nodes_with_the_fewest() -> None:
+    disk = Node(node_id="n3", address="10.1.1.3", resources=frozenset({"mobula-broker-1"}))
+    made = planned([disk, HERE, THERE], address="auto")
+    assert [broker.node.node_id for broker in made.brokers] == ["n1", "n3", "n2"]
+
+
 def test_configured_addresses_count_up_with_the_broker() -> None:
     made = planned(
         [HERE],

@@ -132,6 +132,8 @@ class FakeSource:
         if self.unreadable:
             raise KafkaError(ErrorCode.kafka_storage_error)
         count = min(max(max_bytes // 100, 1), self.log_end_offset - offset)
+        if count == 0:
+            return [], offset
         return [LogRange(0, offset * 100, count * 100)], offset + count
 
     def read(self, log_range: LogRange) -> memoryview:

@@ -24,12 +24,13 @@ class Follower:
         self.link = FakeLink("broker-0/replica-0")
         self.outcomes: dict[int, Outcome] = {}
         self.data: list[bytes] = []
+        self.broker_epoch = 101
         self.loop: PullLoop[Partition] = PullLoop(
             link=self.link,
             scheduler=self.time,
             now_ms=self.time.monotonic_ms,
             settings=PullSettings(broker_id=1, max_bytes=1_000, max_wait_ms=500),
-            broker_epoch=lambda: 101,
+            broker_epoch=lambda: self.broker_epoch,
             apply=self._apply,
             wants_bytes=False,
         )
@@ -243,3 +244,25 @@ def test_a_closed_loop_pulls_no_more() -> None:
     follower.loop.close()
     follower.time.run_for(5_000)
     assert follower.pulls() == []
+
+
+def test_a_resting_partition_that_moved_is_not_named_a_second_time_after_its_rest() -> None:
+    follower = Follower()
+    follower.outcomes[0] = Outcome.REST
+    follower.follow(0)
+    follower.answer(told(0, error=6))
+    follower.answer(data(0, 8))
+    assert named(follower.pull()) == [(0, 8)]
+    follower.time.run_for(1_000)
+    assert named(follower.pull()) == [(0, 8)]
+
+
+def test_a_broker_that_registered_anew_names_its_idle_partitions_in_its_new_epoch() -> None:
+    follower = Follower()
+    follower.follow(0, 1)
+    follower.answer()
+    follower.broker_epoch = 202
+    follower.loop.name_all_again()
+    follower.time.settle()
+    _, again = follower.pulls()
+    assert (again.broker_epoch, named(again)) == (202, [(0, 0), (1, 0)])

@@ -298,3 +298,24 @@ def test_a_follower_whose_position_was_forgotten_is_asked_for_it() -> None:
     (answer,) = forgotten.message.answers
     assert answer.error_code == ErrorCode.unknown_leader_epoch
     assert source.readers == []
+
+
+def test_data_that_an_unanswered_pull_asked_for_is_not_given_once_the_follower_has_it() -> None:
+    source = FakeSource(0, log_end_offset=3)
+    leader = Leader(source)
+    leader.pull()
+    leader.sessions.pull(pull(position(0, 0), session=7, sequence=1), FakeReply(), 0)
+    reply = leader.pull(position(0, 3), session=7, sequence=2)
+    assert reply.messages == []
+
+
+def test_an_answer_without_data_is_not_waited_for() -> None:
+    source = FakeSource(0, log_end_offset=3)
+    leader = Leader(source)
+    reply = leader.park(position(0, 3))
+    leader.sessions.appended(source)
+    leader.sessions.answer_touched(0)
+    assert reply.message.answers[0].ranges == []
+    again = leader.pull(session=7, sequence=2)
+    leader.append(source)
+    assert again.message.answers[0].next_offset == 4
