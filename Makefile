@@ -3,7 +3,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
-PACKAGES := protocol storage actors cluster
+PACKAGES := protocol storage actors cluster loadtest
 
 .PHONY: up test check format docs clean help
 
@@ -48,9 +48,10 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 
 # mypy does not follow the import hook of an editable install: it is shown the folders
 # under their installed names.
-$(VENV)/.names: | $(VENV)/bin/python
+$(VENV)/.names: Makefile | $(VENV)/bin/python
 	mkdir -p $@/mobula
 	for package in $(PACKAGES); do ln -sfn ../../../$$package $@/mobula/$$package; done
+	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache tests/java/target
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache loadtest/kafka/target

@@ -1,0 +1,44 @@
+"""Apache Kafka's jars, fetched once by Maven into a folder beside the pom."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+from pathlib import Path
+
+_POM = Path(__file__).parent / "kafka" / "pom.xml"
+_JARS = _POM.parent / "target" / "jars"
+_DONE = _JARS / ".complete"
+_TIMEOUT_S = 600
+
+
+class NoKafkaError(Exception):
+    """Apache Kafka cannot run here; the text says why."""
+
+
+def kafka_jars() -> Path:
+    """The folder with Kafka's jars. NoKafkaError where it cannot be had."""
+    for tool in ("java", "mvn"):
+        if shutil.which(tool) is None:
+            raise NoKafkaError(f"{tool} is not installed")
+    _JARS.mkdir(parents=True, exist_ok=True)
+    with (_JARS / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _DONE.exists():
+            _download()
+    return _JARS
+
+
+def _download() -> None:
+    command = ["mvn", "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies"]
+    done = subprocess.run(
+        [*command, f"-DoutputDirectory={_JARS}"],
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise NoKafkaError(f"Maven cannot fetch it: {done.stdout[-300:].strip()}")
+    _DONE.touch()
