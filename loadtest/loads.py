@@ -79,10 +79,16 @@ def _ends(side: Side, topic: str) -> dict[int, int]:
         consumer.close()
 
 
-def _produce(name: str, title: str, *, unit: str, record_bytes: int, producers: int = 1,
-             **settings: str) -> Load:  # fmt: skip
+def _produce(
+    name: str,
+    title: str,
+    *,
+    unit: str,
+    record_bytes: int,
+    producers: int = 1,
+    settings: dict[str, str],
+) -> Load:
     """As fast as it goes. Every record must be in the log afterwards."""
-    options = {key.replace("_", "."): value for key, value in settings.items()}
     megabytes = unit == "MB/s"
 
     def run(side: Side, seconds: float) -> dict[str, float]:

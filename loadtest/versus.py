@@ -1,0 +1,232 @@
+"""`make versus`: Mobula and Apache Kafka under the same loads, in turns.
+
+Kafka is warmed up until its figures stop rising; then every load runs on one side and
+directly afterwards on the other, round after round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import geometric_mean
+
+from confluent_kafka import Producer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from mobula.loadtest.jobs import Failed
+from mobula.loadtest.kafka_jars import NoKafkaError, kafka_jars
+from mobula.loadtest.loads import CONSUME_LOADS, LATENCY_LOADS, PRODUCE_LOADS, Figure, Load
+from mobula.loadtest.measured import KAFKA, OURS, Measured, begin
+from mobula.loadtest.report import chart, print_table
+from mobula.loadtest.sides import Side, kafka_side, our_side
+
+KAFKA_VERSION = "4.3.1"
+_IDLE_TOPICS, _IDLE_PARTITIONS = 20, 100
+_STILL_RISING = 1.05
+_REST_S = 5.0
+_START = Figure("start", "start to first record", "s")
+_MEMORY = Figure("memory", "memory at rest (USS)", "MB")
+_CREATE = Figure("create", "create 2,000 partitions, RF 3", "s")
+
+_VARIANTS = {
+    "ray": ("links by Ray calls", {"link.transport": "ray"}),
+    "bytes": (
+        "pulls carry bytes by Ray calls",
+        {"link.transport": "ray", "replica.pull.ranges": "never"},
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    rounds: int
+    seconds: float
+    starts: int
+    warm_rounds: range
+    """At least and at most."""
+    idle_partitions: bool
+    variants: bool
+
+
+FULL = Plan(
+    rounds=5,
+    seconds=3.0,
+    starts=3,
+    warm_rounds=range(6, 14),
+    idle_partitions=True,
+    variants=True,
+)
+QUICK = Plan(
+    rounds=1,
+    seconds=1.5,
+    starts=1,
+    warm_rounds=range(3, 4),
+    idle_partitions=False,
+    variants=False,
+)
+
+
+class Comparison:
+    def __init__(self, plan: Plan, jars: Path | None, progress: Progress) -> None:
+        self._plan = plan
+        self._jars = jars
+        self._progress = progress
+        self._task = progress.add_task("", total=None)
+        titles = {OURS: "Mobula"}
+        if jars is not None:
+            titles[KAFKA] = "Apache Kafka"
+        if plan.variants:
+            titles |= {name: title for name, (title, _) in _VARIANTS.items()}
+        self.measured: Measured = begin(titles, plan.rounds, KAFKA_VERSION if jars else None)
+
+    def run(self) -> None:
+        self._starts()
+        with ExitStack() as stack:
+            sides = [stack.enter_context(_running(side)) for side in self._sides()]
+            self._warm_up(sides)
+            everything = (*PRODUCE_LOADS, *CONSUME_LOADS, *LATENCY_LOADS)
+            self._rounds(sides, everything, "", "")
+            self._memory(sides)
+            if self._plan.idle_partitions:
+                self._create_idle_partitions(sides)
+                self._rounds(
+                    sides, (*PRODUCE_LOADS, *LATENCY_LOADS), "idle.", "beside 2,000 partitions: "
+                )
+
+    def _sides(self) -> Iterator[Side]:
+        for name, title in self.measured.sides.items():
+            yield self._side(name, title)
+
+    def _side(self, name: str, title: str) -> Side:
+        if name == KAFKA:
+            assert self._jars is not None
+            return kafka_side(self._jars)
+        settings = _VARIANTS[name][1] if name in _VARIANTS else {}
+        return our_side(name, title, settings)
+
+    def _starts(self) -> None:
+        """From the command to the first acknowledged record, nothing else running."""
+        names = [name for name in (OURS, KAFKA) if name in self.measured.sides]
+        for index in range(self._plan.starts):
+            for name in names:
+                self._say(f"start {index + 1} of {name}")
+                side = self._side(name, self.measured.sides[name])
+                begun = time.monotonic()
+                with _running(side):
+                    _first_record(side)
+                    taken = time.monotonic() - begun
+                self.measured.add(name, _START, taken)
+
+    def _warm_up(self, sides: Sequence[Side]) -> None:
+        """Only Kafka has a compiler that learns; ours and its disk get two rounds."""
+        loads = (*PRODUCE_LOADS, *CONSUME_LOADS)
+        for side in sides:
+            least, most = self._plan.warm_rounds.start, self._plan.warm_rounds.stop
+            if side.name != KAFKA:
+                least = most = min(2, least)
+            best = 0.0
+            for index in range(most):
+                self._say(f"warming up {side.title}, round {index + 1}")
+                rates = [load.run(side, self._plan.seconds)[load.name] for load in loads]
+                mean = geometric_mean(rates)
+                if index + 1 >= least and mean < best * _STILL_RISING:
+                    break
+                best = max(best, mean)
+
+    def _rounds(
+        self, sides: Sequence[Side], loads: Sequence[Load], prefix: str, title: str
+    ) -> None:
+        self._progress.update(
+            self._task, total=self._plan.rounds * len(loads) * len(sides), completed=0
+        )
+        for index in range(self._plan.rounds):
+            for load in loads:
+                first = index % len(sides)
+                for side in (*sides[first:], *sides[:first]):
+                    self._say(f"round {index + 1}: {title}{load.title} on {side.title}")
+                    values = load.run(side, self._plan.seconds)
+                    for figure in load.figures:
+                        named = replace(
+                            figure, name=prefix + figure.name, title=title + figure.title
+                        )
+                        self.measured.add(side.name, named, values[figure.name])
+                    self._progress.advance(self._task)
+
+    def _memory(self, sides: Sequence[Side]) -> None:
+        self._say("memory at rest")
+        time.sleep(_REST_S)
+        for side in sides:
+            self.measured.add(side.name, _MEMORY, side.uss_mb())
+
+    def _create_idle_partitions(self, sides: Sequence[Side]) -> None:
+        for side in sides:
+            self._say(f"creating 2,000 partitions on {side.title}")
+            begun = time.monotonic()
+            for index in range(_IDLE_TOPICS):
+                side.create_topic(f"idle-{index}", _IDLE_PARTITIONS)
+            self.measured.add(side.name, _CREATE, time.monotonic() - begun)
+
+    def _say(self, what: str) -> None:
+        self._progress.update(self._task, description=what)
+
+
+@contextmanager
+def _running(side: Side) -> Iterator[Side]:
+    try:
+        side.start()
+        yield side
+    finally:
+        side.stop()
+
+
+def _first_record(side: Side) -> None:
+    side.create_topic("first", 1)
+    producer = Producer({"bootstrap.servers": side.bootstrap, "acks": "all", "log_level": 2})
+    producer.produce("first", b"record")
+    if producer.flush(60):
+        raise Failed(f"{side.title} did not take a first record")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make versus", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one short round, under 3 minutes")
+    parser.add_argument("--no-variants", action="store_true", help="only Mobula and Apache Kafka")
+    parser.add_argument(
+        "--out", type=Path, help="folder for versus.json and versus.png; must exist"
+    )
+    arguments = parser.parse_args()
+    console = Console()
+    plan = QUICK if arguments.quick else FULL
+    try:
+        jars: Path | None = kafka_jars()
+    except NoKafkaError as error:
+        console.print(f"Apache Kafka cannot run here: {error}. Mobula runs alone.")
+        jars = None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+               TimeElapsedColumn())  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        comparison = Comparison(plan, jars, progress)
+        try:
+            comparison.run()
+        except Failed as error:
+            console.print(f"A load failed: {error}")
+            return 1
+        except KeyboardInterrupt:
+            return 130
+    measured = comparison.measured
+    print_table(measured, console)
+    if arguments.out is not None:
+        measured.write(arguments.out / "versus.json")
+        if jars is not None:
+            chart(measured, arguments.out / "versus.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
