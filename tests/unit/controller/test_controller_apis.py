@@ -252,6 +252,13 @@ class TestCreateTopics:
         assert good.error_code is ErrorCode.none
         assert set(world.image.topic_ids) == {"old.name", "good"}
 
+    @pytest.mark.parametrize("version", range(2, 8))
+    def test_a_name_as_long_as_a_string_may_be_does_not_fail_the_rest(
+        self, client: Client, version: int
+    ) -> None:
+        results = client.create({"name": "x" * 32_767}, {"name": "good"}, version=version)
+        assert codes(results) == [ErrorCode.invalid_topic_exception, ErrorCode.none]
+
     def test_names_that_collide_within_a_request_are_not_both_made(self, client: Client) -> None:
         assert codes(client.create({"name": "a.b"}, {"name": "a_b"})) == [
             ErrorCode.none,

@@ -120,3 +120,16 @@ def test_one_bad_resource_never_fails_the_rest(kind: int, name: str, code: Error
     assert bad.error_message
     assert (bad.resource_type, bad.resource_name, bad.configs) == (kind, name, ())
     assert good.error_code is ErrorCode.none
+
+
+@ALL_VERSIONS
+@pytest.mark.parametrize("kind", [TOPIC_RESOURCE, BROKER_RESOURCE])
+def test_a_name_as_long_as_a_string_may_be_fails_for_itself_alone(version: int, kind: int) -> None:
+    name = "\x01" * 32_767
+    bad, good = _describe(
+        version, _resource(kind, name), _resource(TOPIC_RESOURCE, "orders")
+    ).results
+    assert bad.error_code is not ErrorCode.none
+    assert bad.resource_name == name
+    assert len(bad.error_message) < 2000
+    assert good.error_code is ErrorCode.none
