@@ -88,12 +88,11 @@ class PartitionLog:
 class FetchLimits:
     """How a request wants to be served; counts down as partitions are read."""
 
-    __slots__ = ("first", "read_committed", "remaining_bytes", "to_log_end")
+    __slots__ = ("first", "read_committed", "remaining_bytes")
 
-    def __init__(self, max_bytes: int, *, read_committed: bool, to_log_end: bool) -> None:
+    def __init__(self, max_bytes: int, *, read_committed: bool) -> None:
         self.remaining_bytes = max_bytes
         self.read_committed = read_committed
-        self.to_log_end = to_log_end
         self.first = True
         """Nothing was read yet: the first batch comes whole, however large."""
 
@@ -171,7 +170,7 @@ class LogReader:
         row = log.rows.find(log.topic_id, log.partition)
         idle = part.idle
         if idle is not None:
-            if idle.row is row and not limits.to_log_end:
+            if idle.row is row:
                 return idle
             part.idle = None
         epoch = part.current_leader_epoch
@@ -187,9 +186,6 @@ class LogReader:
         if limits.read_committed:
             end = row.last_stable_offset
             segment, position = row.last_stable_segment, row.last_stable_position
-        elif limits.to_log_end:
-            end = row.log_end_offset
-            segment, position = row.log_end_segment, row.log_end_position
         else:
             end = row.high_watermark
             segment, position = row.high_watermark_segment, row.high_watermark_position

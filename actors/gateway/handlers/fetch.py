@@ -4,7 +4,8 @@ Behaviour: records from partitions that this broker leads, read by the gateway i
 fetch that has enough is answered without a call to any actor; one that must wait is parked
 in the purgatory, with the position of each of its partitions, and read again when the
 purgatory says so or its time is over. The first batch is returned even when it is larger
-than the limits. A fetch with a replica id moves no high watermark: followers pull on links.
+than the limits. A fetch with a replica id is a consumer's like any other: it moves no high
+watermark, for followers pull on links, and reads nothing past it.
 Versions: v5 log start offset; v6 KAFKA_STORAGE_ERROR; v7 sessions (KIP-227); v9 leader
 epochs; v10 zstd; v11 preferred replica, which is always none; v12 diverging epochs; v13 topic
 ids (KIP-516); v16 current leader and its endpoint (KIP-951).
@@ -50,7 +51,6 @@ from mobula.protocol.fetch import (
 API = Api(ApiKey.FETCH, VERSIONS)
 
 READ_COMMITTED = 1
-DEBUGGING_CONSUMER = -2
 _LAST_WITHOUT_STORAGE_ERROR = 5
 _FIRST_WITH_ZSTD = 10
 _FIRST_WITH_ENDPOINTS = 16
@@ -123,9 +123,7 @@ class _Fetching:
         """Read all partitions, in order; returns how many bytes of records there are."""
         asked = self._asked
         limits = FetchLimits(
-            self._max_bytes,
-            read_committed=asked.isolation_level == READ_COMMITTED,
-            to_log_end=asked.replica_id == DEBUGGING_CONSUMER,
+            self._max_bytes, read_committed=asked.isolation_level == READ_COMMITTED
         )
         logs = self._services.logs
         logs.refresh()
