@@ -126,7 +126,7 @@ def _metadata(asked: Any, version: int, code: ErrorCode, _detail: str | None) ->
 
 
 def _init_producer_id(_asked: Any, _version: int, code: ErrorCode, _detail: str | None) -> Tree:
-    return {"error_code": code, "producer_id": -1, "producer_epoch": 0}
+    return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
 
 
 def _offset_for_leader_epoch(

@@ -139,7 +139,7 @@ def test_producers_that_wait_are_told_to_try_again_when_no_block_comes() -> None
     producers.init()
     producers.init()
     producers.controller.last.fail("down")
-    assert producers.answers() == [("coordinator_load_in_progress", -1, 0)] * 2
+    assert producers.answers() == [("coordinator_load_in_progress", -1, -1)] * 2
     producers.init()
     producers.controller.last.reply(ProducerIdBlock(int(ErrorCode.not_controller)))
     assert len(producers.answers()) == 3
