@@ -96,6 +96,15 @@ def test_a_key_that_does_not_exist_is_left_out() -> None:
     assert [config.name for config in result.configs] == ["segment.ms"]
 
 
+def test_a_resource_that_is_named_twice_is_described_once_with_the_keys_of_both() -> None:
+    some = _resource(TOPIC_RESOURCE, "orders", ["segment.ms"])
+    other = _resource(TOPIC_RESOURCE, "orders", ["retention.ms"])
+    (result,) = _describe(4, some, other, some).results
+    assert {config.name for config in result.configs} == {"segment.ms", "retention.ms"}
+    (result,) = _describe(4, some, _resource(TOPIC_RESOURCE, "orders"), other).results
+    assert len(result.configs) == len(TOPIC_KEYS)
+
+
 def test_all_brokers_have_only_what_was_changed_for_them() -> None:
     (result,) = _describe(4, _resource(BROKER_RESOURCE, "")).results
     assert [(c.name, c.value, c.config_source) for c in result.configs] == [
