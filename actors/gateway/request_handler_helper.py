@@ -44,6 +44,10 @@ def respond_with_error(request: Request, code: ErrorCode, detail: str | None) ->
         # Also when the request's bytes were given back before it failed.
         request.close_connection(f"{code.name} for a request that cannot be read: {error}")
         return
+    except Exception:
+        # What raises here would leave its request open and its worker busy for ever.
+        log.exception("no error response could be made api=%d code=%s", header.api_key, code.name)
+        body = None
     if body is None:
         request.close_connection(f"{code.name}, and no response can say so")
     else:

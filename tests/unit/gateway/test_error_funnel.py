@@ -141,6 +141,17 @@ def test_an_error_after_the_response_is_only_logged(caplog: pytest.LogCaptureFix
     assert "late" in caplog.text
 
 
+def test_an_error_that_no_response_can_say_closes_the_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sink = FakeSink()
+    body = encode(build_request(ApiKey.PRODUCE, 8, ASKED[ApiKey.PRODUCE][1]))
+    detail = "too long for a string of this version" * 1000
+    respond_with_error(request_of(ApiKey.PRODUCE, 8, body, sink), ErrorCode.invalid_record, detail)
+    assert len(sink.closed) == 1
+    assert "no error response could be made" in caplog.text
+
+
 def test_an_error_when_the_bytes_are_gone_closes_the_connection() -> None:
     sink = FakeSink()
     handle_error(request_of(ApiKey.PRODUCE, 9, b"", sink), RuntimeError("late"))
