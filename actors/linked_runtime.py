@@ -13,7 +13,8 @@ import importlib
 import os
 import random
 import time
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, Final, cast
 
 from mobula.actors.broker.messages import STATUS, ActorStatus, AskStatus, LinkStatus
 from mobula.actors.config import Config
@@ -31,12 +32,23 @@ from mobula.actors.runtime import Actor, ActorFactory, Clock, SystemClock
 from mobula.actors.spec import ActorSpec, socket_path
 
 _random = random.SystemRandom()
+_UNLIMITED_BYTES: Final = 1 << 62
 
 
 def load_actor(kind: str) -> ActorFactory:
     """The class of that kind of actor; imported only where one runs."""
     module = importlib.import_module(f"mobula.actors.{kind}.actor")
     return cast(ActorFactory, getattr(module, f"{kind.capitalize()}Actor"))
+
+
+def link_limits(config: Config) -> LinkLimits:
+    """A gateway stops reading its clients before a link refuses what they have sent: only
+    then do they wait, instead of hearing that their leader is gone."""
+    limits = LinkLimits()
+    queued_bytes = config.integer("queued.max.request.bytes")
+    if queued_bytes < 0:
+        queued_bytes = _UNLIMITED_BYTES
+    return replace(limits, max_queued_bytes=max(queued_bytes, limits.max_queued_bytes))
 
 
 class LinkedRuntime:
@@ -61,7 +73,8 @@ class LinkedRuntime:
         self.restarts = restarts
         self.ray_node_id = ray_node_id
         self._actor: Actor | None = None
-        self._limits = limits or LinkLimits()
+        config = Config(spec.config)
+        self._limits = limits or link_limits(config)
         self._links: dict[str, ActorLink] = {}
         hello = Hello(VERSION, spec.local_name, self.incarnation, ray_node_id)
         scratch = new_scratch()
@@ -76,7 +89,7 @@ class LinkedRuntime:
                 new_id=lambda: _random.getrandbits(64),
                 accept=self._endpoint.new_session,
             )
-        only_ray = Config(spec.config).string("link.transport") == RAY
+        only_ray = config.string("link.transport") == RAY
         self._dialers = Dialers(
             hello=hello,
             local=None if only_ray else LocalDialer(loop, spec.run_dir, self._limits, scratch),

@@ -24,8 +24,10 @@ _JOIN_BELOW_BYTES = 8 * 1024
 class LinkLimits:
     max_frame_bytes: int = MAX_FRAME_BYTES
     max_queued_bytes: int = 64 * 1024 * 1024
-    """What may wait for a peer that does not read, or that is not there. Over it, calls
-    fail at once; a caller that does not take its replies is cut off."""
+    """What calls may wait for a peer that does not read, or that is not there. Over it they
+    fail at once."""
+    max_unread_bytes: int = 64 * 1024 * 1024
+    """What replies may wait for a caller that does not take them. Over it, it is cut off."""
 
 
 class Receiver(Protocol):

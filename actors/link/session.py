@@ -198,7 +198,7 @@ class ServingSession:
 
     def _send(self, head: bytes, bulk: Sequence[Buffer], size: int) -> None:
         pipe = self.pipe
-        if pipe.queued_bytes > self._owner.limits.max_queued_bytes:
+        if pipe.queued_bytes > self._owner.limits.max_unread_bytes:
             self._break(f"{pipe.queued_bytes} bytes of replies wait for a caller that reads none")
         else:
             pipe.send(head, bulk, size)

@@ -33,7 +33,7 @@ class Word(Message, frozen=True, array_like=True):
 
 
 SAY = Method(1, "say", Word, Word)
-LIMITS = LinkLimits(max_frame_bytes=1000, max_queued_bytes=500)
+LIMITS = LinkLimits(max_frame_bytes=1000, max_unread_bytes=500)
 
 
 class Server:
