@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from mobula.actors.config import Config, ConfigError
 from mobula.actors.config.definitions import TOPIC_KEYS, Scope, definition
@@ -28,6 +28,10 @@ from mobula.protocol.errors import ErrorCode, KafkaError
 
 Change: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
 """From the settings there are to those that should be."""
+
+
+_MAX_ID_DIGITS: Final = 10
+"""Of a 32-bit number; Python itself refuses to read one of thousands of digits."""
 
 
 class Resource(NamedTuple):
@@ -118,7 +122,7 @@ class ConfigControl:
     def _check_broker(
         self, name: str, present: Mapping[str, str], wanted: Mapping[str, str]
     ) -> None:
-        if name and not name.isdecimal():
+        if name and not (name.isdecimal() and len(name) <= _MAX_ID_DIGITS):
             raise KafkaError(
                 ErrorCode.invalid_request, "Unable to parse broker name as a base 10 number."
             )
