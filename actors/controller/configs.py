@@ -84,15 +84,14 @@ class ConfigControl:
         return describe_topic_of(own, BrokerLayers.of(self._image, self._config, None))
 
     def _records(self, resource: Resource, change: Change) -> list[Record]:
-        check = self._check_topic if resource.type == TOPIC_RESOURCE else self._check_broker
-        if resource.type not in (TOPIC_RESOURCE, BROKER_RESOURCE):
-            raise KafkaError(
-                ErrorCode.invalid_request, f"Unexpected resource type {resource.type}."
-            )
+        # Before its keys: to find what a misspelt one may have meant takes milliseconds, and
+        # a request can name a hundred thousand resources that do not exist.
+        self._check_there(resource)
+        check = _check_topic if resource.type == TOPIC_RESOURCE else _check_broker
         present = self._image.configs.get((resource.type, resource.name), {})
         try:
             wanted = change(present)
-            check(resource.name, present, wanted)
+            check(present, wanted)
         except ConfigError as error:
             raise KafkaError(ErrorCode.invalid_config, str(error)) from None
         gone = [key for key in present if key not in wanted]
@@ -102,42 +101,29 @@ class ConfigControl:
             *(ConfigChanged(resource.type, resource.name, *entry) for entry in altered.items()),
         ]
 
-    def _check_topic(
-        self, name: str, present: Mapping[str, str], wanted: Mapping[str, str]
-    ) -> None:
+    def _check_there(self, resource: Resource) -> None:
+        if resource.type == TOPIC_RESOURCE:
+            self._check_topic_there(resource.name)
+        elif resource.type == BROKER_RESOURCE:
+            self._check_broker_there(resource.name)
+        else:
+            raise KafkaError(
+                ErrorCode.invalid_request, f"Unexpected resource type {resource.type}."
+            )
+
+    def _check_topic_there(self, name: str) -> None:
         if not name:
             raise KafkaError(ErrorCode.invalid_request, "Default topic resources are not allowed.")
         validate_topic_name(name)
-        validate_all(wanted)
         if name not in self._image.topic_ids:
             raise KafkaError(
                 ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
             )
-        default = TOPIC_KEYS[DEDICATED_KEY].default
-        if wanted.get(DEDICATED_KEY, default) != present.get(DEDICATED_KEY, default):
-            raise ConfigError(
-                f"{DEDICATED_KEY} is decided when a topic is created and cannot be changed"
-            )
 
-    def _check_broker(
-        self, name: str, present: Mapping[str, str], wanted: Mapping[str, str]
-    ) -> None:
+    def _check_broker_there(self, name: str) -> None:
         if name and not (name.isdecimal() and len(name) <= _MAX_ID_DIGITS):
             raise KafkaError(
                 ErrorCode.invalid_request, "Unable to parse broker name as a base 10 number."
-            )
-        static: list[str] = []
-        for key, value in wanted.items():
-            if present.get(key) == value:
-                continue
-            found = definition(key, Scope.BROKER)
-            found.parse(value)
-            if not found.dynamic:
-                static.append(key)
-        if static:
-            raise KafkaError(
-                ErrorCode.invalid_request,
-                f"Cannot update these configs dynamically: {', '.join(static)}",
             )
         if name and int(name) not in self._image.brokers:
             raise KafkaError(ErrorCode.broker_id_not_registered, f"No node with id {name} found.")
@@ -173,6 +159,31 @@ class ConfigControl:
         broker = broker_config_now(self._image, self._config, None)
         base = topic_config_of(wanted, broker) if of_topic else broker.overlaid(wanted)
         return base.strings(key) if base.has(key) else []
+
+
+def _check_topic(present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    validate_all(wanted)
+    default = TOPIC_KEYS[DEDICATED_KEY].default
+    if wanted.get(DEDICATED_KEY, default) != present.get(DEDICATED_KEY, default):
+        raise ConfigError(
+            f"{DEDICATED_KEY} is decided when a topic is created and cannot be changed"
+        )
+
+
+def _check_broker(present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    static: list[str] = []
+    for key, value in wanted.items():
+        if present.get(key) == value:
+            continue
+        found = definition(key, Scope.BROKER)
+        found.parse(value)
+        if not found.dynamic:
+            static.append(key)
+    if static:
+        raise KafkaError(
+            ErrorCode.invalid_request,
+            f"Cannot update these configs dynamically: {', '.join(static)}",
+        )
 
 
 def _check_keys(keys: Sequence[str]) -> None:

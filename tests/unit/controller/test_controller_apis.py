@@ -512,6 +512,8 @@ class TestIncrementalAlterConfigs:
             ((2, "t"), ("replica.actor", SET, "dedicated"), "invalid_config", "created"),
             ((4, "x"), ("log.retention.ms", SET, "1"), "invalid_request", "base 10"),
             ((4, "9"), ("log.retention.ms", SET, "1"), "broker_id_not_registered", "9"),
+            ((4, "9"), ("log.retention.mss", SET, "1"), "broker_id_not_registered", "9"),
+            ((2, "x"), ("retention.mss", SET, "1"), "unknown_topic_or_partition", "'x' does not"),
             ((4, "9" * 5000), ("log.retention.ms", SET, "1"), "invalid_request", "base 10"),
             ((4, "0"), ("log.retention.mss", SET, "1"), "invalid_config", "log.retention.ms"),
             ((4, "0"), ("num.network.threads", SET, "1"), "invalid_request", "dynamically"),
