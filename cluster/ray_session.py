@@ -26,12 +26,22 @@ _DEFAULT_ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 
+_LOCAL_ENVIRONMENT = {
+    # Ray runs what whoever reaches its ports sends it, and on Linux would open them to the
+    # network. This switch, made for the other systems, keeps them on the loopback address;
+    # `_node_ip_address` does not: Ray replaces a loopback address given there.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+}
+
 
 class RaySession:
     """Connected on construction; `close` ends a local Ray and only leaves another one."""
 
     def __init__(self, address: str | None, temp_dir: Path) -> None:
-        for key, value in _DEFAULT_ENVIRONMENT.items():
+        environment = dict(_DEFAULT_ENVIRONMENT)
+        if address is None:
+            environment |= _LOCAL_ENVIRONMENT
+        for key, value in environment.items():
             os.environ.setdefault(key, value)
         import ray
 

@@ -61,6 +61,19 @@ def test_up_says_ready_and_where(up: str) -> None:
 
 
 @pytest.mark.usefixtures("up")
+def test_only_this_machine_can_connect_to_any_of_its_processes() -> None:
+    supervisor = psutil.Process(find_cluster(NAME).pid)
+    listening = {
+        connection.laddr.ip
+        for process in (supervisor, *supervisor.children(recursive=True))
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening
+    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
+
+
+@pytest.mark.usefixtures("up")
 def test_status_as_json_has_what_it_promises() -> None:
     document = json.loads(here("status", "--json"))
     assert document["bootstrap"] == find_cluster(NAME).bootstrap
