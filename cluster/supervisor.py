@@ -105,6 +105,7 @@ class Supervisor:
         self._progress = progress
         self._ray: RaySession | None = None
         self._actors: dict[str, Any] = {}
+        self._ready: set[str] = set()
 
     def start(self) -> Plan:
         """Interrupted when a signal came before the cluster was ready."""
@@ -199,6 +200,7 @@ class Supervisor:
                     raise LaunchError(f"{spec.local_name} did not start in time")
             except (RayError, GetTimeoutError) as error:
                 raise LaunchError(f"{spec.local_name} cannot start: {_reason(error)}") from None
+            self._ready.add(spec.local_name)
             self._progress(f"actors ready: {total - len(waiting)} of {total}")
 
     def _stop_kind(self, kind: str) -> None:
@@ -210,7 +212,9 @@ class Supervisor:
         stops = [
             self._actors[spec.local_name].stop.remote(_STOP_TIMEOUT_S)
             for spec in self.plan.all_actors()
-            if spec.kind == kind and spec.local_name in self._actors
+            # One that is still starting holds nothing that must be let go of, and would first
+            # finish its start; it is killed with the rest.
+            if spec.kind == kind and spec.local_name in self._ready
         ]
         done, late = ray.wait(stops, num_returns=len(stops), timeout=_STOP_TIMEOUT_S)
         for ref in late:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import signal
 import socket
 import subprocess
 import sys
@@ -180,3 +182,37 @@ def test_a_taken_port_is_refused_before_anything_starts(tmp_path: Path) -> None:
             "--name", f"{NAME}-4", status=2,
         )  # fmt: skip
     assert f"cannot listen on 127.0.0.1:{port}" in error
+
+
+def test_a_start_that_is_interrupted_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+    name = f"{NAME}-5"
+    terminal, end = pty.openpty()
+    with subprocess.Popen(
+        [*MOBULA, "up", "--port", str(free_ports(3)), "--data-dir", str(tmp_path), "--name", name],
+        stdout=subprocess.DEVNULL,
+        stderr=end,
+    ) as process:
+        os.close(end)
+        said = _read_until(terminal, b"starting actors")
+        started = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        said += _read_until(terminal, None)
+        os.close(terminal)
+        assert process.wait(timeout=60) == 130
+    assert b"not stopped" not in said
+    assert psutil.wait_procs(started, timeout=10)[1] == []
+
+
+def _read_until(terminal: int, text: bytes | None) -> bytes:
+    """What the terminal showed up to the text, or up to the end of who wrote to it."""
+    shown = b""
+    while text is None or text not in shown:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # Linux's way to say that nobody has the other end any more.
+            piece = b""
+        if not piece:
+            assert text is None, shown
+            break
+        shown += piece
+    return shown
