@@ -46,6 +46,17 @@ def check_not_running(name: str) -> None:
         )
 
 
+def take_name(name: str, run_dir: Path) -> DirectoryLock:
+    """The name for this process alone, also while the cluster is not ready yet."""
+    try:
+        return DirectoryLock(run_dir)
+    except FolderError:
+        raise LaunchError(
+            f"a cluster {name!r} is starting or stopping; try again in a moment or choose "
+            "another --name"
+        ) from None
+
+
 def check_local(plan: Plan) -> None:
     """Ports and folders, as far as this machine can tell."""
     for broker in plan.brokers:

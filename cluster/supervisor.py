@@ -34,13 +34,15 @@ from mobula.cluster.state import (
 )
 from mobula.cluster.supervised import Order, Outcome
 from mobula.cluster.topology import LOOPBACK, Node, Plan, broker_resource, plan
+from mobula.storage.dir_lock import FILE_NAME as LOCK_FILE
+from mobula.storage.dir_lock import DirectoryLock
 
 _READY_TIMEOUT_S = 90.0
 _STOP_TIMEOUT_S = 30.0
 _LOOK_UP_S = 0.2
 _RESOURCE_SHARE = 0.001
 """Of a broker's node resource: all its actors, also after restarts, must fit in one."""
-_KEEP_IN_RUN_DIR = ("logs", "supervisor.log")
+_KEEP_IN_RUN_DIR = ("logs", "supervisor.log", LOCK_FILE)
 
 Progress = Callable[[str], None]
 
@@ -106,6 +108,9 @@ class Supervisor:
         self._ray: RaySession | None = None
         self._actors: dict[str, Any] = {}
         self._ready: set[str] = set()
+        self._name: DirectoryLock | None = None
+        """Held from the first look at the run folder until the last: the state file is there
+        only while the cluster is ready."""
 
     def start(self) -> Plan:
         """Interrupted when a signal came before the cluster was ready."""
@@ -113,6 +118,7 @@ class Supervisor:
         preflight.check_ray()
         preflight.check_not_running(options.name)
         folder = make_run_dir(options.name)
+        self._name = preflight.take_name(options.name, folder)
         if options.address is None:
             # What can be refused is refused before Ray takes its seconds to start.
             here = Node(node_id="", address=LOOPBACK)
@@ -145,8 +151,14 @@ class Supervisor:
     def stop(self) -> None:
         """The controller first: so nobody's going is recorded, and the next start finds every
         partition led and in sync as it was."""
-        if self._ray is None:
-            return
+        try:
+            if self._ray is not None:
+                self._stop_actors(self._ray)
+        finally:
+            if self._name is not None:
+                self._name.release()
+
+    def _stop_actors(self, session: RaySession) -> None:
         try:
             self._stop_kind(CONTROLLER)
             self._stop_kind(BROKER)
@@ -155,7 +167,7 @@ class Supervisor:
 
             for handle in self._actors.values():
                 ray.kill(handle, no_restart=True)
-            self._ray.close()
+            session.close()
             self._ray = None
             remove_state(self.options.name)
             _sweep(self.options.name)

@@ -184,7 +184,7 @@ def test_a_taken_port_is_refused_before_anything_starts(tmp_path: Path) -> None:
     assert f"cannot listen on 127.0.0.1:{port}" in error
 
 
-def test_a_start_that_is_interrupted_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_start_keeps_its_name_and_leaves_nothing_when_it_is_interrupted(tmp_path: Path) -> None:
     name = f"{NAME}-5"
     terminal, end = pty.openpty()
     with subprocess.Popen(
@@ -195,6 +195,8 @@ def test_a_start_that_is_interrupted_ends_at_once_and_leaves_nothing(tmp_path: P
         os.close(end)
         said = _read_until(terminal, b"starting actors")
         started = psutil.Process(process.pid).children(recursive=True)
+        other = ("--port", str(free_ports(3)), "--data-dir", str(tmp_path / "other"))
+        assert "is starting" in mobula("up", *other, "--name", name, status=2)
         process.send_signal(signal.SIGINT)
         said += _read_until(terminal, None)
         os.close(terminal)
