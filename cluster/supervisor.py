@@ -48,9 +48,14 @@ Progress = Callable[[str], None]
 
 
 class StopSignals:
-    """SIGINT and SIGTERM as something to wait for. The first one wins; more are ignored."""
+    """Ctrl-C, `mobula down` and a closed terminal (SIGINT, SIGTERM, SIGHUP) as something to
+    wait for. The first one wins; more are ignored."""
 
     def __init__(self) -> None:
+        self._numbers = [signal.SIGINT, signal.SIGTERM]
+        # Under nohup it is ignored, and stays so: the cluster is to outlive the terminal.
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            self._numbers.append(signal.SIGHUP)
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
 
@@ -60,11 +65,11 @@ class StopSignals:
 
     def arm(self) -> None:
         """Again after Ray has started: it puts handlers of its own, which print stacks."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in self._numbers:
             signal.signal(number, self._arrived)
 
     def __exit__(self, *_: object) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in self._numbers:
             signal.signal(number, signal.SIG_IGN)
         os.close(self._read)
         os.close(self._write)
