@@ -123,6 +123,8 @@ def test_a_topic_that_does_not_exist_cannot_be_described(brokers: str) -> None:
         (["produce", "t", "-p", "-1"], "-p -1: must be at least 0"),
         (["produce", "t", "-H", "h"], "-H h: not of the form KEY=VALUE"),
         (["consume", "t", "-o", "yesterday"], "-o yesterday: must be start, end, N"),
+        (["consume", "t", "-o", "9" * 20], f"-o {'9' * 20}: must be start, end, N"),
+        (["consume", "t", "-o", "@" + "9" * 20], f"-o @{'9' * 20}: must be start, end, N"),
         (["consume", "t", "-n", "0"], "-n 0: must be at least 1"),
         (["consume", "t", "-f", "%x"], "-f: there is no token %x"),
         (["consume", "t", "-b", "here"], "'here' is not HOST:PORT"),
