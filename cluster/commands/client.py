@@ -82,6 +82,8 @@ def consumer(bootstrap: str, **settings: Any) -> Consumer:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
+            # Its default goes on at the end, and records are passed over without a word.
+            "auto.offset.reset": "error",
             **settings,
         }
     )

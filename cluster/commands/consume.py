@@ -131,7 +131,18 @@ def _placed(
         case AtEnd():
             return [at(partition, OFFSET_END) for partition in partitions]
         case AtOffset():
-            return [at(partition, position.offset) for partition in partitions]
+            ranges = [client.get_watermark_offsets(p, timeout=TIMEOUT_S) for p in partitions]
+            last = max(high for _, high in ranges)
+            if position.offset > last:
+                raise ClusterError(
+                    f"topic {partitions[0].topic} has no offset {position.offset} there; "
+                    f"the next record gets {last}"
+                )
+            # Records before `low` are gone, and a partition may be shorter than others.
+            return [
+                at(partition, min(max(position.offset, low), high))
+                for partition, (low, high) in zip(partitions, ranges, strict=True)
+            ]
         case LastRecords():
             placed = []
             for partition in partitions:

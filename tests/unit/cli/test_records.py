@@ -82,6 +82,24 @@ def test_reading_begins_where_it_is_told(
     assert _consume(brokers, topic, "-p", "0", "-o", position, "-f", "%s").stdout == read
 
 
+def test_an_offset_that_does_not_exist_is_refused(brokers: str, topic: str) -> None:
+    _produce(brokers, topic, b"0\n1\n", "-p", "0")
+    assert _consume(brokers, topic, "-p", "0", "-o", "2").status == 0
+    outcome = _consume(brokers, topic, "-o", "3")
+    assert outcome.status == 1
+    assert (
+        outcome.stderr == f"mobula: topic {topic} has no offset 3 there; the next record gets 2\n"
+    )
+
+
+def test_a_partition_that_is_shorter_than_the_offset_is_read_from_its_end(
+    brokers: str, topic: str
+) -> None:
+    _produce(brokers, topic, b"0\n1\n2\n", "-p", "0")
+    _produce(brokers, topic, b"other\n", "-p", "1")
+    assert _consume(brokers, topic, "-o", "2", "-f", "%s").stdout == b"2"
+
+
 def test_records_that_are_not_delivered_are_status_1(brokers: str, topic: str) -> None:
     _produce(brokers, topic, b"x\n")
     outcome = _produce(brokers, topic, b"a\nb\n", "-p", "99")
