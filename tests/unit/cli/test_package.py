@@ -106,6 +106,63 @@ def test_a_reader_that_has_enough_is_no_failure() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ("config explain num.io.threads >&-", 0, ""),
+        ("config explain nothing 2>&-", 2, ""),
+        ("produce t -b 127.0.0.1:1 <&-", 2, "mobula: no broker answers at 127.0.0.1:1"),
+    ],
+)
+def test_a_closed_stream_is_an_empty_one(arguments: str, status: int, said: str) -> None:
+    result = subprocess.run(
+        f"{sys.executable} -m mobula.cluster {arguments}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (status, "")
+    assert result.stderr.startswith(said)
+    assert "bug" not in result.stderr
+
+
+def test_the_streams_that_were_closed_can_be_read_and_written() -> None:
+    code = (
+        "from mobula.cluster.__main__ import open_standard_streams\n"
+        "open_standard_streams()\n"
+        "import sys\n"
+        "print(sys.stdin.buffer.read(), sys.stdin.fileno(), file=sys.stderr)\n"
+        "print('lost', flush=True)"
+    )
+    result = subprocess.run(
+        [*("/bin/sh", "-c", 'exec "$0" -c "$1" <&- >&-'), sys.executable, code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "b'' 0\n")
+
+
+def test_ctrl_c_before_the_command_is_imported_is_no_traceback() -> None:
+    code = (
+        "import builtins, signal\n"
+        "from mobula.cluster.__main__ import main\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *rest):\n"
+        "    if name == 'typer':\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    return real(name, *rest)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "builtins.__import__ = interrupted\n"
+        "main()"
+    )
+    result = _python("-c", code)
+    assert (result.returncode, result.stderr) == (130, "")
+
+
 def test_the_cluster_package_has_no_other_names() -> None:
     import mobula.cluster
 
