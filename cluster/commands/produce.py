@@ -88,11 +88,17 @@ class Deliveries:
             self._delivered += 1
             self._partitions.add(message.partition() or 0)
             return
-        self.refused(error)
+        self.refused(error, message.partition())
 
-    def refused(self, error: KafkaError) -> None:
+    def refused(self, error: KafkaError, partition: int | None = None) -> None:
+        from confluent_kafka import KafkaError
+
         self._failed += 1
-        if self._first_failure is None:
+        if self._first_failure is not None:
+            return
+        if error.code() == KafkaError._UNKNOWN_PARTITION:
+            self._first_failure = f"it has no partition {partition}"
+        else:
             self._first_failure = error.str() or error.name()
 
     def summary(self) -> str:
@@ -134,7 +140,7 @@ def send_lines(
                 client.poll(0.1)
                 continue
             except KafkaException as error:
-                deliveries.refused(error.args[0])
+                deliveries.refused(error.args[0], extra.get("partition"))
             break
         client.poll(0)
 

@@ -106,7 +106,7 @@ def test_records_that_are_not_delivered_are_status_1(brokers: str, topic: str) -
     assert outcome.status == 1
     summary, sentence = outcome.stderr.splitlines()
     assert summary == f"0 records to {topic}, 2 failed"
-    assert sentence.startswith(f"mobula: 2 records not delivered to {topic}: ")
+    assert sentence == f"mobula: 2 records not delivered to {topic}: it has no partition 99"
 
 
 def test_a_topic_or_partition_that_does_not_exist_is_status_1(brokers: str, topic: str) -> None:
