@@ -97,7 +97,11 @@ def remove_state(name: str) -> None:
 def is_alive(state: ClusterState) -> bool:
     """Whether the process that supervises the cluster still runs."""
     try:
-        created_at = psutil.Process(state.pid).create_time()
+        process = psutil.Process(state.pid)
+        created_at = process.create_time()
+        # In a container nobody may ever collect it, and its pid stays.
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
     except psutil.NoSuchProcess:
         return False
     return abs(created_at - state.pid_created_at) < 1.0

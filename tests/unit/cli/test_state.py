@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
+import psutil
 import pytest
 
 from mobula.cluster.options import LaunchError, UsageError
@@ -45,6 +50,16 @@ def test_what_was_written_is_read_again(run_root: Path) -> None:
     remove_state("mobula")
     remove_state("mobula")
     assert read_state("mobula") is None
+
+
+def test_a_dead_process_that_nobody_collected_is_dead() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as process:
+        created_at = psutil.Process(process.pid).create_time()
+        assert process.stdout is not None
+        # WNOWAIT: it has ended, and stays a zombie.
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        state = msgspec.structs.replace(_state(), pid=process.pid, pid_created_at=created_at)
+        assert not is_alive(state)
 
 
 def test_nobody_else_can_read_it(run_root: Path) -> None:
