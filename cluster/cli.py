@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -71,12 +71,30 @@ def _fail(exit_status: int, *sentences: str) -> NoReturn:
     sys.exit(exit_status)
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"mobula {version('mobula')}")
+        raise typer.Exit
+
+
+def _root(
+    context: typer.Context,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print it and exit.", callback=_say_version, is_eager=True),
+    ] = False,
+) -> None:
+    help_without_command(context)
+
+
 app = typer.Typer(
     cls=SentenceGroup,
     name="mobula",
     help="A log cluster for any Kafka client, made of Ray actors.",
     invoke_without_command=True,
-    callback=help_without_command,
+    callback=_root,
     # Plain help: rich takes longer to import than the rest of it.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

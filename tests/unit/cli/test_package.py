@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,11 @@ def test_nothing_heavy_is_imported_before_it_is_used(module: str) -> None:
     code = f"import sys, {module}; print([m for m in {_HEAVY!r} if m in sys.modules])"
     result = _python("-c", code)
     assert result.stdout == "[]\n", result.stderr
+
+
+def test_the_version_is_the_packages() -> None:
+    result = _python("-m", "mobula.cluster", "--version")
+    assert (result.returncode, result.stdout) == (0, f"mobula {version('mobula')}\n")
 
 
 def test_help_needs_nothing_heavy() -> None:
