@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 
 from mobula.actors.config.listeners import Listener
@@ -39,7 +40,16 @@ def listen(listener: Listener, backlog: int, receive_buffer_bytes: int) -> socke
     except OSError as error:
         listening.close()
         raise ListenerError(
-            f"cannot listen on {listener.host}:{listener.port}: {error.strerror}; "
-            "stop what uses the port or choose another with --port"
+            f"cannot listen on {listener.host}:{listener.port}: {error.strerror}; {_advice(error)}"
         ) from error
     return listening
+
+
+def _advice(error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return "stop what uses the port or choose another with --port"
+        case errno.EACCES:
+            return "choose a port above 1023 with --port"
+        case _:
+            return "listeners must name an address of this machine"
