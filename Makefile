@@ -5,13 +5,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PACKAGES := protocol storage actors cluster loadtest
 
-.PHONY: up test check format docs clean help
+.PHONY: up test check format docs versus clean help
 
 help:
 	@echo "make up      start three brokers on this machine (ARGS='--name two --port 19092' for another)"
 	@echo "make test    check the code and run every test"
 	@echo "make check   ruff, mypy, import-linter"
 	@echo "make format  format the code"
+	@echo "make versus  compare with Apache Kafka on this machine (ARGS=--quick takes 3 minutes)"
 	@echo "make docs    write the generated pages of docs/"
 	@echo "make clean   remove .venv and what tools left behind"
 
@@ -30,6 +31,9 @@ check: $(VENV)/.installed-dev $(VENV)/.names
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+versus: $(VENV)/.installed-dev
+	$(BIN)/python -m mobula.loadtest.versus $(ARGS)
 
 docs: $(VENV)/.installed
 	$(BIN)/python docs/generate.py

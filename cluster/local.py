@@ -45,7 +45,7 @@ class LocalCluster:
         self.options = UpOptions(
             brokers=brokers,
             port=free_ports(brokers) if port is None else port,
-            data_dir=Path(tempfile.mkdtemp(prefix="mobula-") if data_dir is None else data_dir),
+            data_dir=_temporary_folder() if data_dir is None else Path(data_dir),
             name=name or f"{TEMPORARY_PREFIX}{secrets.token_hex(4)}",
             settings=dict(config or {}),
         )
@@ -70,6 +70,8 @@ class LocalCluster:
     def start(self) -> LocalCluster:
         """Returns when every broker accepts clients. LaunchError says why it cannot."""
         if self._process is None:
+            if self._temporary_data:
+                self.data_dir.mkdir(mode=0o700, exist_ok=True)
             self._process = SupervisedProcess.start(self.options, remove=self._temporary())
         return self
 
@@ -112,6 +114,11 @@ class LocalCluster:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _temporary_folder() -> Path:
+    """Made when the cluster starts: one that never does leaves nothing behind."""
+    return Path(tempfile.gettempdir()) / f"mobula-{secrets.token_hex(8)}"
 
 
 def free_ports(count: int) -> int:

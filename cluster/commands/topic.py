@@ -170,6 +170,7 @@ def config(
 ) -> None:
     """A topic's configuration, after changing it if --set or --unset say so."""
     changes = pairs(settings, "--set")
+    _check_known(unset or [])
     admin = admin_client(find_bootstrap(bootstrap, name))
     _metadata(admin, topic)
     if changes or unset:
@@ -201,6 +202,18 @@ def _report(futures: dict[str, Future[Any]], done: str) -> None:
             typer.echo(f"{done} topic {topic}")
     if failures:
         raise ClusterError("\n".join(failures))
+
+
+def _check_known(keys: list[str]) -> None:
+    """A cluster takes it for done that a key it does not know is not set."""
+    from mobula.actors.config import ConfigError
+    from mobula.actors.config.definitions import Scope, definition
+
+    for key in keys:
+        try:
+            definition(key, Scope.TOPIC)
+        except ConfigError as error:
+            raise UsageError(f"--unset {key}: {error}") from None
 
 
 def _alter(admin: Any, topic: str, changes: list[tuple[str, str]], unset: list[str]) -> None:

@@ -62,3 +62,9 @@ def test_a_key_of_kafka_that_is_not_supported_says_why() -> None:
         "mobula: zookeeper.connect is a key of Kafka that Mobula does not have: "
         "there is no ZooKeeper\n"
     )
+
+
+def test_unsetting_a_key_that_is_not_one_is_refused_with_the_nearest_match() -> None:
+    outcome = mobula("topic", "config", "orders", "--unset", "retention.mss")
+    assert outcome.status == 2
+    assert "nearest match is retention.ms" in outcome.stderr
