@@ -145,13 +145,24 @@ class Log(LogCutter):
             # An epoch of our own in which nothing was written.
             with self._disk("write its epochs"):
                 self._epochs.truncate_from_end(start)
+        try:
+            self._write_copies(data, batches, end, segment_base)
+        finally:
+            # Nobody but the caller waits for what was not written, and it hears of it now.
+            self._void = False
+            if batches[-1][1].partition_leader_epoch > self._epochs.latest:
+                self._learn_epochs(batches)
+        return end
+
+    def _write_copies(
+        self,
+        data: memoryview,
+        batches: list[tuple[int, BatchHeader]],
+        end: int,
+        segment_base: int | None,
+    ) -> None:
         begin = 0
-        epoch = self._epochs.latest
-        begun: list[tuple[int, int]] = []
         for at, header in batches:
-            if header.partition_leader_epoch > epoch:
-                epoch = header.partition_leader_epoch
-                begun.append((epoch, header.base_offset))
             size = LOG_OVERHEAD + header.batch_length
             last = header.base_offset + header.last_offset_delta
             if self._must_roll_copy(header, size, last, segment_base):
@@ -161,9 +172,15 @@ class Log(LogCutter):
             self._account_copy(header, size, last)
         self._staged.append(data[begin:end])
         self.flush_staged()
-        for epoch, offset in begun:
-            self._assign_epoch(epoch, offset)
-        return end
+
+    def _learn_epochs(self, batches: list[tuple[int, BatchHeader]]) -> None:
+        """Of the copies that are in the log, all of them or not."""
+        for _, header in batches:
+            if (
+                header.partition_leader_epoch > self._epochs.latest
+                and header.base_offset < self.log_end.offset
+            ):
+                self._assign_epoch(header.partition_leader_epoch, header.base_offset)
 
     def _start_of_copies(self, data: memoryview) -> int:
         """Where the first batch must begin: at log end. An empty log may also begin in

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from mobula.protocol.errors import ErrorCode
-from mobula.storage.batch import parse_header
+from mobula.storage.batch import iter_headers, parse_header
 from mobula.storage.descriptors import Descriptors
 from mobula.storage.log import Log, StorageError
+from mobula.storage.segment import Segment
 from tests.unit.storage.support import (
     NOW_MS,
     append,
@@ -30,6 +31,18 @@ from tests.unit.storage.support import (
 
 def _full(*_: object) -> Any:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _full_after(times: int, real: Callable[..., Any]) -> Callable[..., Any]:
+    """Works so often, then never again."""
+    left = times
+
+    def call(*args: Any) -> Any:
+        nonlocal left
+        left -= 1
+        return real(*args) if left >= 0 else _full()
+
+    return call
 
 
 def _stage(log: Log, *, producer: tuple[int, int, int] | None = None, epoch: int = 0) -> None:
@@ -295,3 +308,31 @@ def test_a_deleted_log_leaves_nothing(tmp_path: Path) -> None:
     fill(log, 3)
     log.delete()
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("broken_call", ["write", "roll"])
+def test_a_follower_whose_disk_was_full_in_the_middle_of_a_copy_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken_call: str
+) -> None:
+    leader = open_log(tmp_path / "leader", config(segment_bytes=1 << 20))
+    fill(leader, 2)
+    for _ in range(4):
+        append(leader, batch(values(b"x" * 300)), epoch=3)
+    copies = memoryview(contents(leader))
+    follower = open_log(tmp_path / "follower", config(segment_bytes=800))
+    with monkeypatch.context() as broken:
+        if broken_call == "write":
+            broken.setattr(os, "write", _full_after(1, os.write))
+        else:
+            create = "mobula.storage.segment.Segment.create_file"
+            broken.setattr(create, _full_after(1, Segment.create_file))
+        with pytest.raises(StorageError):
+            follower.append_as_follower(copies)
+    held = len(contents(follower))
+    # What was written is of epochs that the log knows: else the leader would have it cut.
+    epochs = [header.partition_leader_epoch for _, header in iter_headers(contents(follower))]
+    assert follower.latest_epoch == max(epochs, default=-1)
+    follower.apply_retention(NOW_MS, follower.log_end.offset)
+    assert follower.append_as_follower(copies[held:]).offset == leader.log_end.offset
+    assert contents(follower) == contents(leader)
+    assert follower.latest_epoch == 3
