@@ -40,9 +40,9 @@ class Recovery(NamedTuple):
     scanned_bytes: int
     truncated_bytes: int
     truncated_at_offset: int
-    """Where the log was cut; -1 when nothing was."""
+    """Where the log was cut, or ends though it was longer; -1 when nothing is missing."""
     reason: str
-    """Why it was cut, empty when it was not."""
+    """What is missing and how that is known; empty when nothing is."""
     rebuilt_indexes: int
 
 
@@ -92,6 +92,7 @@ class Loader:
             self._load_producers(self._segments[-1].next_offset)
         else:
             self._recover(self._segments[-1].base_offset if clean else recovery_point)
+            self._note_lost_end(recovery_point)
         if self._segments[-1].next_offset < log_start_offset:
             self._start_over(log_start_offset)
         if epochs_lost:
@@ -201,11 +202,13 @@ class Loader:
             if active.load_tail() != active.size:
                 return False
             active.release()
-        if active.next_offset < recovery_point:
-            self._truncated_at = active.next_offset
-            self._reason = f"the log ends there, but was closed at offset {recovery_point}"
-            return False
-        return True
+        return active.next_offset >= recovery_point
+
+    def _note_lost_end(self, recovery_point: int) -> None:
+        end = self._segments[-1].next_offset
+        if end < recovery_point and self._truncated_at < 0:
+            self._truncated_at = end
+            self._reason = f"the log ends there, but was on disk up to offset {recovery_point}"
 
     def _load_producers(self, end_offset: int) -> None:
         """The newest snapshot, and every batch between it and `end_offset`."""

@@ -76,8 +76,11 @@ class LogDirectory:
         name = (topic, key[1])
         directory = self._data_dir / f"{topic}-{key[1]}"
         mine = name in self._own[RECOVERY_POINT]
+        lost = False
         if not directory.exists():
-            # Checkpoints go by name: what they have is of a deleted topic.
+            # Checkpoints go by name: what they have may be of a deleted topic. If it is not,
+            # there were records here that somebody may count on.
+            lost = self._offset(REPLICATION, name) > 0 or self._offset(RECOVERY_POINT, name) > 0
             self._forget(name)
 
         def open_log() -> Log:
@@ -101,7 +104,9 @@ class LogDirectory:
             self._forget(name)
             opened = open_log()
         _report(opened)
-        return Partition(key, topic, opened, self._offset(REPLICATION, name))
+        partition = Partition(key, topic, opened, self._offset(REPLICATION, name))
+        partition.lost_its_end |= lost
+        return partition
 
     def _forget(self, name: tuple[str, int]) -> None:
         for offsets in (*self._own.values(), *self._others.values()):
@@ -249,7 +254,7 @@ def _report(opened: Log) -> None:
     recovery = opened.recovery
     if recovery is None:
         return
-    if recovery.truncated_bytes:
+    if recovery.truncated_at_offset >= 0:
         log.warning(
             "log was cut in recovery folder=%s bytes=%d offset=%d reason=%s",
             opened.directory,

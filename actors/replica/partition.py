@@ -61,7 +61,7 @@ class Partition:
         """In the published rows."""
         recovery = log.recovery
         self.lost_its_end = log.log_end.offset < high_watermark or (
-            recovery is not None and recovery.truncated_bytes > 0
+            recovery is not None and recovery.truncated_at_offset >= 0
         )
         """What was opened is shorter than it was: it may miss what was acknowledged."""
         self.high_watermark: LogPosition = log.log_end

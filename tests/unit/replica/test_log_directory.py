@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 from mobula.actors.replica.log_directory import LogDirectory
@@ -63,6 +65,41 @@ def test_a_crash_is_recovered_from(tmp_path: Path) -> None:
     assert again.log.recovery is not None
     assert again.log_end_offset == 10
     again.log.close()
+
+
+def test_a_follower_cut_between_two_batches_has_lost_its_end(tmp_path: Path) -> None:
+    """It had not heard yet that all of it is committed."""
+    logs = directory(tmp_path)
+    partition = open_partition(logs)
+    for _ in range(3):
+        write(partition, 10)
+    partition.take_high_watermark(10)
+    cut_at = partition.log.position_of(20).position
+    segment = partition.log.segment_path(0)
+    end_cleanly(logs, partition)
+    os.truncate(segment, cut_at)
+
+    again = open_partition(directory(tmp_path))
+    assert (again.log_end_offset, again.lost_its_end) == (20, True)
+    again.log.release_files()
+    # Nor is it forgotten when the actor crashes before anything came of it.
+    crashed = open_partition(directory(tmp_path))
+    assert crashed.lost_its_end
+    crashed.log.close()
+
+
+def test_a_partition_whose_folder_is_gone_has_lost_its_end(tmp_path: Path) -> None:
+    logs = directory(tmp_path)
+    partition = open_partition(logs)
+    write(partition, 10)
+    end_cleanly(logs, partition)
+    shutil.rmtree(partition.log.directory)
+
+    fresh = directory(tmp_path)
+    gone, other = open_partition(fresh), open_partition(fresh, 1)
+    assert (gone.log_end_offset, gone.lost_its_end, other.lost_its_end) == (0, True, False)
+    gone.log.close()
+    other.log.close()
 
 
 def test_the_mark_of_a_clean_end_counts_once(tmp_path: Path) -> None:
