@@ -54,6 +54,9 @@ class Network:
     def connected(self, one: str, other: str) -> bool:
         return frozenset((one, other)) not in self._cut and other in self._hosts
 
+    def is_cut(self, one: str, other: str) -> bool:
+        return frozenset((one, other)) in self._cut
+
     def cut(self, one: str, other: str) -> None:
         self._cut.add(frozenset((one, other)))
         self._reconsider(one, other)

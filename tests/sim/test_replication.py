@@ -3,8 +3,11 @@ for byte, and no high watermark ever shows what is not committed."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -101,6 +104,30 @@ def values(node: SimNode, index: int) -> list[bytes | None]:
     return found
 
 
+def bring_back(node: SimNode) -> None:
+    if not node.alive:
+        node.start_actor()
+    if not node.broker_up:
+        node.start_broker()
+
+
+def bring_all_back(cluster: SimCluster) -> None:
+    cluster.network.heal_all()
+    cluster.full_disks.clear()
+    if not cluster.controller.up:
+        cluster.controller.start()
+    for node in cluster.nodes.values():
+        bring_back(node)
+
+
+def tear(segment: Path, random: Random) -> None:
+    """Take some bytes off the end, never whole batches only."""
+    data = segment.read_bytes()
+    ends = {0} | {at + header.size_bytes for at, header in iter_headers(data)}
+    left = max(len(data) - random.randint(1, 2_000), 0)
+    os.truncate(segment, left + 1 if left in ends and left + 1 < len(data) else left)
+
+
 class Trouble:
     """What goes wrong, chosen by the seed."""
 
@@ -113,7 +140,12 @@ class Trouble:
         random = self._cluster.random
         kinds: list[Callable[[], None]] = [
             self._crash,
-            self._crash,
+            self._crash_actor,
+            self._crash_actor,
+            self._crash_broker,
+            self._crash_controller,
+            self._crash_all,
+            self._fill_disk,
             self._move_leader,
             self._move_leader,
             self._cut,
@@ -126,20 +158,87 @@ class Trouble:
 
     def _crash(self) -> None:
         cluster, random = self._cluster, self._cluster.random
-        alive = [node for node in cluster.nodes.values() if node.alive]
-        if not alive:
+        node = self._one(lambda node: node.alive and node.broker_up)
+        if node is None:
             return
-        node = random.choice(alive)
         self._note(f"crash {node.broker_id}")
         node.crash()
         if self._torn_tails:
             self._tear(node)
         cluster.loop.call_later(random.uniform(0.01, 1.0), lambda: self._restart(node))
 
+    def _one(self, wanted: Callable[[SimNode], bool]) -> SimNode | None:
+        found = [node for node in self._cluster.nodes.values() if wanted(node)]
+        return self._cluster.random.choice(found) if found else None
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        self._cluster.loop.call_later(self._cluster.random.uniform(0.01, 1.0), work)
+
     def _restart(self, node: SimNode) -> None:
-        if not node.alive:
-            self._note(f"start {node.broker_id}")
-            node.start()
+        self._note(f"start {node.broker_id}")
+        bring_back(node)
+
+    def _crash_actor(self) -> None:
+        node = self._one(lambda node: node.alive)
+        if node is not None:
+            self._note(f"crash actor {node.broker_id}")
+            node.crash_actor()
+            self._soon(lambda: self._restart(node))
+
+    def _crash_broker(self) -> None:
+        node = self._one(lambda node: node.broker_up)
+        if node is not None:
+            self._note(f"crash broker {node.broker_id}")
+            node.crash_broker()
+            self._soon(lambda: self._restart(node))
+
+    def _crash_controller(self) -> None:
+        controller = self._cluster.controller
+        if controller.up:
+            self._note("crash controller")
+            controller.crash()
+            self._soon(lambda: None if controller.up else controller.start())
+
+    def _crash_all(self) -> None:
+        """Every process is killed; all come back, in any order."""
+        self._note("crash all")
+        self._crash_controller()
+        for node in self._cluster.nodes.values():
+            if node.alive or node.broker_up:
+                node.crash()
+                self._soon(partial(self._restart, node))
+
+    def _fill_disk(self) -> None:
+        """Nothing more can be written by one broker, for a while."""
+        cluster = self._cluster
+        node = cluster.random.choice(list(cluster.nodes.values()))
+        self._note(f"full disk {node.broker_id}")
+        cluster.full_disks.add(str(node.data_dir))
+        self._soon(lambda: cluster.full_disks.discard(str(node.data_dir)))
+
+    def lose_power(self) -> None:
+        """Every process ends while all is well, and one broker's files lose their ends."""
+        cluster = self._cluster
+        bring_all_back(cluster)
+        cluster.loop.run_for(3_000)
+        if not all(
+            (record := cluster.controller.image.partition(TOPIC, index)) is not None
+            and len(record.isr) == len(cluster.nodes)
+            for index in range(PARTITIONS)
+        ):
+            return
+        torn = cluster.random.choice(list(cluster.nodes.values()))
+        self._note(f"power lost, torn {torn.broker_id}")
+        if cluster.random.random() < 0.5:
+            self._crash_all()
+        else:
+            torn.crash_actor()
+            self._soon(lambda: self._restart(torn))
+        for index in range(PARTITIONS):
+            segments = sorted((torn.data_dir / f"topic-{index}").glob("*.log"))
+            if segments:
+                tear(segments[-1], cluster.random)
+        cluster.loop.run_for(2_500)
 
     def _tear(self, node: SimNode) -> None:
         """The machine went down: the end of some files never reached the disk. Only when
@@ -227,6 +326,8 @@ def run(tmp_path: Path, seed: int, *, ranges: bool, torn_tails: bool, min_isr: i
                 cluster.loop.run_for(cluster.random.randint(1, 20))
                 witness.look()
             trouble.strike()
+            if torn_tails and cluster.random.random() < 0.1:
+                trouble.lose_power()
         heal(cluster, producers)
         witness.look()
         check_converged(cluster)
@@ -242,11 +343,8 @@ def run(tmp_path: Path, seed: int, *, ranges: bool, torn_tails: bool, min_isr: i
 
 def heal(cluster: SimCluster, producers: list[SimProducer]) -> None:
     """All is well again: everything must come to rest, and soon."""
-    cluster.network.heal_all()
-    for node in cluster.nodes.values():
-        if not node.alive:
-            node.start()
-    cluster.loop.run_for(2_000)
+    bring_all_back(cluster)
+    cluster.loop.run_for(3_000)
     before = [len(producer.promises) for producer in producers]
     cluster.loop.run_for(3_000)
     for producer, count in zip(producers, before, strict=True):
@@ -316,10 +414,7 @@ def test_replicas_of_idle_partitions_come_back_into_the_isr(tmp_path: Path, seed
             cluster.loop.run_for(cluster.random.randint(1, 400))
             if cluster.random.random() < 0.3:
                 trouble.take_away()
-        cluster.network.heal_all()
-        for node in cluster.nodes.values():
-            if not node.alive:
-                node.start()
+        bring_all_back(cluster)
         cluster.loop.run_for(3_000)
         check_converged(cluster)
     except BaseException:
