@@ -247,8 +247,7 @@ class ControllerActor:
         self._timers["tick"] = self._loop.call_later(self._tick_ms / 1000, self._tick)
         now_ms = self._now_ms()
         self._core.tick(now_ms, self._tick_ms)
-        while records := self._core.fence_one_stale(now_ms):
-            self._decided(records)
+        self._decided(self._core.fence_stale(now_ms))
 
     def _balance(self) -> None:
         records = self._core.balance_leaders()

@@ -9,6 +9,7 @@ Invariant: nothing here changes the image; every method returns the records that
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mobula.actors.controller.messages import (
@@ -92,26 +93,24 @@ class BrokerControl:
         if session is not None:
             session.metadata_offset = offset
 
-    def fence_one_stale(self, now_ms: int) -> list[Record]:
-        """Fence the broker that has been silent longest, if it is too long. Ask again after
-        the replay: what one loses the next must not be given."""
+    def fence_stale(self, now_ms: int) -> list[Record]:
+        """Fence the brokers that have been silent too long, all together: none of them may be
+        given what another loses."""
         silent = [
-            (self._sessions[broker.broker_id].last_contact_ms, broker)
+            broker
             for broker in self._image.brokers.values()
             if not broker.fenced and not self._in_session(broker.broker_id, now_ms)
         ]
-        if not silent:
-            return []
-        last_contact_ms, broker = min(silent, key=lambda entry: entry[0])
-        log.warning(
-            "broker is fenced: silent broker=%d for_ms=%d",
-            broker.broker_id,
-            now_ms - last_contact_ms,
-        )
-        return self._fence(broker)
+        for broker in silent:
+            log.warning(
+                "broker is fenced: silent broker=%d for_ms=%d",
+                broker.broker_id,
+                now_ms - self._sessions[broker.broker_id].last_contact_ms,
+            )
+        return self._fence(silent) if silent else []
 
     def tick(self, now_ms: int, expected_ms: int) -> None:
-        """Called about every `expected_ms`, before `fence_one_stale`.
+        """Called about every `expected_ms`, before `fence_stale`.
 
         A controller that itself stood still cannot tell who was silent meanwhile: the
         heartbeats wait in its sockets. So the pause does not count.
@@ -183,7 +182,7 @@ class BrokerControl:
         elif begins_anew:
             records += self._partitions.begins_anew(request.broker_id)
         elif known is not None and not known.fenced:
-            records += self._partitions.leaves(request.broker_id)
+            records += self._partitions.leave([request.broker_id])
         elif known is not None and known.directory_id != request.directory_id:
             records += self._partitions.lost_directory(request.broker_id, known.directory_id)
         log.info(
@@ -238,7 +237,7 @@ class BrokerControl:
             return Outcome([], HeartbeatAnswer(ErrorCode.none, fenced=False))
         log.info("broker may shut down broker=%d", broker.broker_id)
         return Outcome(
-            self._fence(broker, shut_down=True),
+            self._fence([broker], shut_down=True),
             HeartbeatAnswer(ErrorCode.none, fenced=True, may_shut_down=True),
         )
 
@@ -249,12 +248,16 @@ class BrokerControl:
             if other.broker_id != broker_id and self._partitions.is_active(other.broker_id)
         )
 
-    def _fence(self, broker: BrokerRegistered, *, shut_down: bool = False) -> list[Record]:
-        records = [
-            BrokerStateChanged(broker.broker_id, broker.broker_epoch, True, shut_down),
-            *self._partitions.leaves(broker.broker_id),
+    def _fence(
+        self, brokers: Sequence[BrokerRegistered], *, shut_down: bool = False
+    ) -> list[Record]:
+        records: list[Record] = [
+            BrokerStateChanged(broker.broker_id, broker.broker_epoch, True, shut_down)
+            for broker in brokers
         ]
-        self._sessions[broker.broker_id].required_offset = self._image.offset + len(records)
+        records += self._partitions.leave([broker.broker_id for broker in brokers])
+        for broker in brokers:
+            self._sessions[broker.broker_id].required_offset = self._image.offset + len(records)
         return records
 
     def _in_session(self, broker_id: int, now_ms: int) -> bool:

@@ -64,8 +64,8 @@ class ControllerCore:
     def tick(self, now_ms: int, expected_ms: int) -> None:
         self._brokers.tick(now_ms, expected_ms)
 
-    def fence_one_stale(self, now_ms: int) -> list[Record]:
-        return self._brokers.fence_one_stale(now_ms)
+    def fence_stale(self, now_ms: int) -> list[Record]:
+        return self._brokers.fence_stale(now_ms)
 
     def alter_partition(self, request: AlterPartition) -> Outcome[AlteredPartitions]:
         return self.partitions.alter(request)

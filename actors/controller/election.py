@@ -71,6 +71,18 @@ def without_replica(
     return changed(partition, leader=leader, isr=isr)
 
 
+def without_fenced(
+    partition: PartitionChanged, fenced: Collection[int], can_lead: CanLead, lives: CanLead
+) -> PartitionChanged | None:
+    """These brokers are fenced, all at once: they leave the ISR if any of those who stay there
+    lives, and lead no more. Else all stay: each of them has what was committed, and which
+    of them is the one to trust cannot be known before it is back."""
+    staying = [member for member in partition.isr if member not in fenced]
+    leader = elect(partition, staying, lambda replica: replica not in fenced and can_lead(replica))
+    keep = not any(lives(member) for member in staying)
+    return changed(partition, leader=leader, isr=partition.isr if keep else staying)
+
+
 def handed_over(
     partition: PartitionChanged, broker_id: int, can_lead: CanLead
 ) -> PartitionChanged | None:

@@ -5,7 +5,7 @@ Invariant: nothing here changes the image; every method returns the records that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -15,6 +15,7 @@ from mobula.actors.controller.election import (
     elect,
     handed_over,
     preferred,
+    without_fenced,
     without_replica,
 )
 from mobula.actors.controller.messages import (
@@ -47,11 +48,13 @@ class PartitionControl:
         broker = self._image.brokers.get(broker_id)
         return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
 
-    def leaves(self, broker_id: int) -> list[Record]:
-        """The broker is fenced: it leaves every ISR but those where it is the last."""
+    def leave(self, broker_ids: Collection[int]) -> list[Record]:
+        """The brokers are fenced: they leave every ISR but those where nobody else lives."""
         return self._change(
-            (p for p in self._image.partitions() if broker_id in p.isr or p.leader == broker_id),
-            lambda partition: without_replica(partition, broker_id, self._can_lead(partition)),
+            (p for p in self._image.partitions() if any(b in p.isr for b in broker_ids)),
+            lambda partition: without_fenced(
+                partition, broker_ids, self._can_lead(partition), self.is_active
+            ),
         )
 
     def hands_over(self, broker_id: int) -> list[Record]:
@@ -79,15 +82,19 @@ class PartitionControl:
 
     def lost_directory(self, broker_id: int, directory_id: bytes) -> list[Record]:
         """The (fenced) broker has a new folder: what the old one held must not be led from it."""
-        return [
-            msgspec.structs.replace(
+
+        def lost(partition: PartitionChanged) -> PartitionChanged | None:
+            if len(partition.isr) > 1:
+                return without_replica(partition, broker_id, self._can_lead(partition))
+            if partition.awaits_directory:
+                return None
+            return msgspec.structs.replace(
                 partition,
                 awaits_directory=directory_id,
                 partition_epoch=partition.partition_epoch + 1,
             )
-            for partition in self._image.partitions()
-            if partition.isr == [broker_id] and not partition.awaits_directory
-        ]
+
+        return self._change((p for p in self._image.partitions() if broker_id in p.isr), lost)
 
     def balance(self) -> list[Record]:
         """Leadership for preferred replicas, and for what stands without a leader."""

@@ -110,7 +110,7 @@ class SimController:
     def fence(self, broker_id: int) -> None:
         broker = self.image.brokers[broker_id]
         if not broker.fenced:
-            self.commit(self.core._brokers._fence(broker))
+            self.commit(self.core._brokers._fence([broker]))
 
     def _tick(self) -> None:
         loop = self._cluster.loop
@@ -118,8 +118,7 @@ class SimController:
         if self.up:
             now_ms = loop.monotonic_ms()
             self.core.tick(now_ms, HEARTBEAT_MS)
-            while records := self.core.fence_one_stale(now_ms):
-                self.commit(records)
+            self.commit(self.core.fence_stale(now_ms))
 
     def create_topic(self, topic_id: bytes, name: str, partitions: int, **config: str) -> None:
         records: list[Record] = [TopicCreated(topic_id, name)]

@@ -139,8 +139,7 @@ class World:
 
     def tick(self) -> None:
         self.core.tick(self.now_ms, 500)
-        while records := self.core.fence_one_stale(self.now_ms):
-            self.commit(records)
+        self.commit(self.core.fence_stale(self.now_ms))
 
     def fence(self, broker_id: int) -> None:
         others = [b.broker_id for b in self.image.live_brokers() if b.broker_id != broker_id]

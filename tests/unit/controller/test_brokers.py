@@ -141,15 +141,35 @@ def test_a_silent_broker_is_fenced_after_its_session_and_not_before() -> None:
     assert not world.image.brokers[1].fenced
 
 
-def test_brokers_that_fall_silent_together_are_fenced_one_after_the_other() -> None:
+def test_brokers_that_fall_silent_together_all_stay_in_the_isr() -> None:
+    """Whoever is back first leads; one that lost its log's end can still be told apart."""
     world = World()
-    world.start(0, 1, 2)
+    world.start(0, 1, 2, 3)
     topic = world.create("t", [0, 1, 2])
+    other = world.create("other", [1, 2, 3])
+    world.pass_ms(SESSION_MS + 1000, alive=[3])
+    assert [world.image.brokers[broker].fenced for broker in range(3)] == [True] * 3
+    assert (world.partition(topic).leader, world.partition(topic).isr) == (-1, [0, 1, 2])
+    assert (world.partition(other).leader, world.partition(other).isr) == (3, [3])
+
+    world.register(2, incarnation="back")
+    world.replica_actor(2, topic, online=False)
+    world.replica_actor(2, topic, online=True)
+    world.beat(2)
+    assert (world.partition(topic).leader, world.partition(topic).isr) == (-1, [0, 1])
+    world.register(1, incarnation="back")
+    world.beat(1)
+    assert (world.partition(topic).leader, world.partition(topic).isr) == (1, [0, 1])
+
+
+def test_of_brokers_that_were_fenced_together_one_without_its_folder_leaves_the_isr() -> None:
+    world = World()
+    world.start(0, 1)
+    topic = world.create("t", [0, 1])
     world.pass_ms(SESSION_MS + 1000)
-    assert all(broker.fenced for broker in world.image.brokers.values())
-    partition = world.partition(topic)
-    assert partition.leader == -1
-    assert len(partition.isr) == 1
+    world.register(0, incarnation="new disk", directory_id=b"2" * 16)
+    world.beat(0)
+    assert (world.partition(topic).leader, world.partition(topic).isr) == (-1, [1])
 
 
 def test_after_a_restart_of_the_controller_brokers_get_a_full_session() -> None:

@@ -28,6 +28,7 @@ class ControllerMachine(RuleBasedStateMachine):
         self.topics = 0
         self.producer_ids: set[int] = set()
         self.epochs: dict[tuple[bytes, int], tuple[int, int]] = {}
+        self.isrs: dict[tuple[bytes, int], set[int]] = {}
         self.broker_epochs: dict[int, int] = {}
 
     @initialize()
@@ -115,8 +116,10 @@ class ControllerMachine(RuleBasedStateMachine):
             self.epochs[name] = epochs
             if partition.leader >= 0:
                 assert not image.brokers[partition.leader].fenced
-            for member in partition.isr:
-                assert not image.brokers[member].fenced or partition.isr == [member]
+            # Nobody joins while it is fenced, or without having been there.
+            for member in set(partition.isr) - self.isrs.get(name, set(partition.isr)):
+                assert not image.brokers[member].fenced
+            self.isrs[name] = set(partition.isr)
 
     @invariant()
     def broker_epochs_only_grow(self) -> None:
