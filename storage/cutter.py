@@ -7,7 +7,7 @@ import logging
 import os
 
 from mobula.protocol.errors import ErrorCode, KafkaError
-from mobula.storage.loader import replay_producers
+from mobula.storage.loader import producers_at
 from mobula.storage.position import LogPosition
 from mobula.storage.retention import count_deletable
 from mobula.storage.segment import Segment
@@ -50,10 +50,7 @@ class LogCutter(LogWriter):
         self._end_at(end)
         self.recovery_point = min(self.recovery_point, end.offset)
         self._epochs.truncate_from_end(end.offset)
-        self._snapshots.drop_after(end.offset)
-        taken = self._snapshots.newest(end.offset)
-        since, self._producers.entries = taken or (self._segments[0].base_offset, {})
-        replay_producers(self._producers, self._segments, since, end.offset)
+        self._producers.entries = producers_at(end.offset, self._snapshots, self._segments)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log is empty and begins at `offset`."""

@@ -18,8 +18,8 @@ from mobula.storage.config import LogConfig
 from mobula.storage.descriptors import Descriptors
 from mobula.storage.epochs import LeaderEpochs
 from mobula.storage.position import LogPosition
-from mobula.storage.producer_state import ProducerStates
-from mobula.storage.scan import scan_headers
+from mobula.storage.producer_state import ProducerEntry, ProducerStates
+from mobula.storage.scan import LOOKUP_BLOCK_BYTES, scan_headers
 from mobula.storage.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -31,6 +31,10 @@ from mobula.storage.segment import (
 )
 from mobula.storage.snapshots import SNAPSHOT_SUFFIX, ProducerSnapshots
 
+_LOOK_BACK_BYTES = (64 << 10, 512 << 10, 4 << 20)
+_LOOK_BACK_BATCHES = 300
+"""How far before a snapshot to look for what producers may send again: what was under way
+when the log ended stands at its end."""
 _STRAY_SUFFIXES = (DELETED_SUFFIX, ".cleaned", ".swap", ".tmp")
 
 
@@ -211,13 +215,7 @@ class Loader:
             self._reason = f"the log ends there, but was on disk up to offset {recovery_point}"
 
     def _load_producers(self, end_offset: int) -> None:
-        """The newest snapshot, and every batch between it and `end_offset`."""
-        self._snapshots.drop_after(end_offset)
-        taken = self._snapshots.newest(end_offset)
-        since = self._segments[0].base_offset
-        if taken is not None:
-            since, self._producers.entries = taken
-        replay_producers(self._producers, self._segments, since, end_offset)
+        self._producers.entries = producers_at(end_offset, self._snapshots, self._segments)
 
     def _recover(self, recovery_point: int) -> None:
         first = 0
@@ -272,6 +270,52 @@ class Loader:
         self._producers = ProducerStates()
         self._epochs.clear()
         self._create_first(base_offset)
+
+
+def producers_at(
+    end_offset: int, snapshots: ProducerSnapshots, segments: list[Segment]
+) -> dict[int, ProducerEntry]:
+    """What a log that ends at `end_offset` knows of producers: by its newest snapshot, and
+    every batch between that and its end. Later snapshots are dropped."""
+    snapshots.drop_after(end_offset)
+    producers = ProducerStates()
+    since = segments[0].base_offset
+    taken = snapshots.newest(end_offset)
+    if taken is not None:
+        since, producers.entries = taken
+        if producers.entries:
+            producers.complete(_last_headers(segments, since))
+    replay_producers(producers, segments, since, end_offset)
+    return producers.entries
+
+
+def _last_headers(segments: list[Segment], end_offset: int) -> list[BatchHeader]:
+    """Of the last batches before `end_offset`: a few hundred, or what a few megabytes hold."""
+    headers: list[BatchHeader] = []
+    for wanted_bytes in _LOOK_BACK_BYTES:
+        headers = _headers_in_last(wanted_bytes, segments, end_offset)
+        if len(headers) >= _LOOK_BACK_BATCHES:
+            break
+    return headers
+
+
+def _headers_in_last(
+    wanted_bytes: int, segments: list[Segment], end_offset: int
+) -> list[BatchHeader]:
+    found: list[BatchHeader] = []
+    for segment in reversed(segments):
+        if wanted_bytes <= 0:
+            break
+        if segment.base_offset >= end_offset or not segment.size:
+            continue
+        located = segment.locate(end_offset)
+        end = segment.size if located is None else located[0]
+        start = segment.boundary_below(max(end - wanted_bytes, 0))
+        headers = scan_headers(segment.fd(), start, end, LOOKUP_BLOCK_BYTES)
+        found[:0] = [header for _, header in headers]
+        wanted_bytes -= end - start
+        segment.release()
+    return found
 
 
 def replay_producers(

@@ -8,6 +8,7 @@ leaves the old one as it was, which is how a failed write is undone.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -118,6 +119,19 @@ class ProducerStates:
         """A batch that is in the log already, as its header tells."""
         if header.producer_id >= 0 and not header.is_control:
             self.record(header, header.base_offset, header.last_offset, header.max_timestamp)
+
+    def complete(self, before: Iterable[BatchHeader]) -> None:
+        """Entries that came from a snapshot know of one batch each. Here are batches of the
+        log before that snapshot: what they tell of the ones before the last is added."""
+        told = ProducerStates()
+        for header in before:
+            told.replay(header)
+        for producer_id, entry in self.entries.items():
+            more = told.entries.get(producer_id)
+            if more is not None and more.epoch == entry.epoch and entry.batches:
+                last, known = entry.batches[-1], more.batches[-1]
+                if known.last_offset == last.last_offset:
+                    self.entries[producer_id] = entry._replace(batches=more.batches)
 
     def restore(self, producer_id: int, entry: ProducerEntry | None) -> None:
         """Undo a `record`."""

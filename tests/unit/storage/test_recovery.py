@@ -195,6 +195,30 @@ def test_a_hole_between_two_segments_ends_the_log_before_it(tmp_path: Path) -> N
     assert again.recovery.truncated_at_offset == bases[2] - 2
 
 
+@pytest.mark.parametrize("how", ["closed", "crashed", "cut"])
+def test_batches_under_way_when_a_log_ended_are_known_when_they_are_sent_again(
+    tmp_path: Path, how: str
+) -> None:
+    log = open_log(tmp_path, SMALL)
+    fill(log, 20)
+    for sequence in range(5):
+        append(log, batch(values(b"v" * 600), producer=(7, 0, sequence)))
+    first = log.log_end.offset - 5
+    if how == "closed":
+        again = reopen_cleanly(log)
+    elif how == "crashed":
+        assert log.segment_bases[-1] > first
+        again = open_log(_crash(log), SMALL, recovery_point=log.segment_bases[-1])
+    else:
+        append(log)
+        log.truncate_to(log.log_end.offset - 1)
+        again = log
+    for sequence in range(5):
+        repeated = append(again, batch(values(b"v" * 600), producer=(7, 0, sequence)))
+        assert (repeated.base_offset, repeated.duplicate) == (first + sequence, True)
+    assert append(again, batch(producer=(7, 0, 5))).base_offset == first + 5
+
+
 def test_what_lies_before_the_recovery_point_is_not_read(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL)
     fill(log, 30)
