@@ -10,6 +10,7 @@ from mobula.actors.replica.isr_changes import IsrChanges, Led
 from mobula.actors.replica.partition import Partition
 from mobula.actors.replica.pull_session import Key, PullSessions
 from mobula.actors.replica.scheduler import Scheduler
+from mobula.storage.log import StorageError
 
 _HIGH_WATERMARK = int(Cause.HIGH_WATERMARK)
 _FOLLOWER = int(Cause.FOLLOWER)
@@ -25,6 +26,7 @@ class IsrUpkeep:
         live_brokers: Mapping[int, int],
         sessions: PullSessions[Partition],
         on_changed: Callable[[Partition, int], None],
+        on_failed: Callable[[Partition, StorageError], None],
         controller: Callable[[], Link],
         scheduler: Scheduler,
         broker_id: int,
@@ -35,6 +37,7 @@ class IsrUpkeep:
         self._live_brokers = live_brokers
         self._sessions = sessions
         self._on_changed = on_changed
+        self._on_failed = on_failed
         self._now_ms = now_ms
         self._scheduler = scheduler
         self._refused: dict[Key, None] = {}
@@ -90,8 +93,14 @@ class IsrUpkeep:
         assert partition.leader is not None
         self._sessions.ask_again(partition, partition.leader.unheard())
         partition.leader.settled(self._now_ms())
-        if partition.catch_up_high_watermark():
-            self._sessions.high_watermark_moved(partition)
+        try:
+            if partition.catch_up_high_watermark():
+                self._sessions.high_watermark_moved(partition)
+        except StorageError as error:
+            # Where it lies could not be read; the next pull or append tries again.
+            self._on_failed(partition, error)
+            if partition.offline:
+                return
         # Also when it did not move: a produce may have to end for want of replicas.
         self._on_changed(partition, _HIGH_WATERMARK)
         self.expand(partition)
@@ -101,7 +110,7 @@ class IsrUpkeep:
         if partition is not led or partition is None or partition.leader is None:
             return
         self.settled(partition)
-        if partition.leader.any_refused():
+        if not partition.offline and partition.leader.any_refused():
             if not self._refused:
                 self._scheduler.call_later(_REFUSED_S, self._try_refused_again)
             self._refused[partition.key] = None

@@ -106,6 +106,7 @@ class ReplicaManager:
             live_brokers=self.live_brokers,
             sessions=self._sessions,
             on_changed=self._changed,
+            on_failed=self.storage_failed,
             controller=lambda: link(CONTROLLER_NAME),
             scheduler=scheduler,
             broker_id=settings.broker_id,

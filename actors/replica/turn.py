@@ -114,7 +114,12 @@ class Turn:
             leader = partition.leader
             if leader is None or partition.log.log_end.offset == leader.log_end_offset:
                 continue
-            moved = partition.flushed(now_ms)
+            try:
+                moved = partition.flushed(now_ms)
+            except StorageError as error:
+                # Where the high watermark lies could not be read; a later turn finds it.
+                moved = False
+                self._on_failed(partition, error)
             partition.causes |= _APPEND_AND_HIGH_WATERMARK if moved else _APPEND
             self._changed[partition] = None
             self._sessions.appended(partition)

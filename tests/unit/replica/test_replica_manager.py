@@ -432,6 +432,32 @@ def test_a_write_that_failed_and_was_undone_leaves_the_partition_in_service(
     assert broker.row().role == Role.LEADER
 
 
+def _unreadable(*_: object) -> LogPosition:
+    raise StorageError("too many open files")
+
+
+def test_a_high_watermark_that_cannot_be_looked_up_fails_no_other_partition(
+    broker: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A follower that pulled while too few were in sync: the next append moves it."""
+    bad, good = broker.lead(0, isr=(0,), min_isr=2), broker.lead(1, isr=(0,))
+    broker.append(0, acks=1)
+    broker.pull(at(bad, 1, last=5), broker=1)
+    call = broker.link("controller").take()
+    answer = AlteredPartitions(0, [PartitionAltered(0, [0, 1], 0, 5, 6)])
+    with monkeypatch.context() as patch:
+        patch.setattr(bad.log, "position_of", _unreadable)
+        replies = [broker.send(0, acks=1), broker.send(1, acks=1)]
+        broker.time.settle()
+        call.on_reply(answer, memoryview(b""))
+        replies += [broker.send(0, acks=1), broker.send(1, acks=1)]
+        broker.time.settle()
+    assert [reply.message.parts[0].error_code for reply in replies] == [0, 0, 0, 0]
+    assert broker.row(1).high_watermark == good.log_end_offset == 2
+    broker.pull(at(bad, 2, last=5), broker=1)
+    assert broker.row(0).high_watermark == 2
+
+
 def test_a_stopped_partition_is_gone_from_the_rows(broker: Replica) -> None:
     partition = broker.lead()
     parked = broker.park(at(partition, 0), broker=1)
