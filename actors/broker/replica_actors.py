@@ -150,6 +150,9 @@ class ReplicaActors:
         )
         if name in self._dedicated:
             self._follow(name)
+        else:
+            # Its topic was deleted meanwhile, when there was nothing to end yet.
+            await self._runtime.kill(name)
 
     def _dedicated_partitions(self) -> dict[str, tuple[bytes, int]]:
         image = self._publisher.image
