@@ -2,8 +2,8 @@
 threads and timers; it decides nothing.
 
 The first metadata update opens and recovers the logs of this actor's partitions; only then
-are appends and pulls served, and its reply says so. After a crash the next life does the
-same from what is on disk.
+are appends and pulls served. Its reply says so, once the controller knows of logs that lost
+their ends. After a crash the next life does the same from what is on disk.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class ReplicaActor:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="replica-disk")
         self._updates: deque[tuple[MetadataUpdate, Reply]] = deque()
         self._applying: Iterator[None] | None = None
+        self._applied: list[Reply] = []
+        """Of updates that are applied, and not answered yet."""
         self._all_open = False
         self._state = "new"
         self._rows: RowsWriter
@@ -91,6 +93,7 @@ class ReplicaActor:
             wall_ms=runtime.clock.now_ms,
             remove_later=self._maintenance.remove_later,
             sweep_later=self._maintenance.sweep_later,
+            on_noted=self._answer_applied,
         )
         runtime.serve(METADATA_UPDATE, self._metadata_update)
         runtime.serve(DRAIN, self._drain)
@@ -164,9 +167,17 @@ class ReplicaActor:
             return
         if self._state == "waiting for metadata":
             self._serve()
-        _, reply = self._updates.popleft()
-        reply(Nothing())
+        self._applied.append(self._updates.popleft()[1])
+        self._answer_applied()
         self._next_update()
+
+    def _answer_applied(self) -> None:
+        """Not before the controller knows what was lost here: by the answer the broker counts
+        as one that serves, and others may leave the ISR in its favour."""
+        if self._assignments.losses_noted():
+            applied, self._applied = self._applied, []
+            for reply in applied:
+                reply(Nothing())
 
     def _serve(self) -> None:
         self._state = "running"
@@ -202,6 +213,8 @@ class ReplicaActor:
             self._runtime.serve(method, _refuse)
         self._maintenance.stop()
         self._replicas.close()
+        while self._applied:
+            self._applied.pop().fail("the replica actor is stopping")
         return True
 
     def _close_logs(self) -> None:

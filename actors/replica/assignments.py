@@ -61,9 +61,11 @@ class Assignments:
         wall_ms: Callable[[], int],
         remove_later: Callable[[Path], None],
         sweep_later: Callable[[str, bytes, int], None],
+        on_noted: Callable[[], None] = lambda: None,
     ) -> None:
         """`remove_later` removes a folder that was set aside, off the data path;
-        `sweep_later` the folder of a deleted partition that another actor had."""
+        `sweep_later` the folder of a deleted partition that another actor had. `on_noted`
+        runs when the controller has taken note of a log that lost its end."""
         self.image = MetadataImage()
         self._name = name
         self._broker_id = broker_id
@@ -74,6 +76,7 @@ class Assignments:
         self._wall_ms = wall_ms
         self._remove_later = remove_later
         self._sweep_later = sweep_later
+        self._on_noted = on_noted
         self._started_s = wall_ms() / 1000
         self._recovered = False
         self._configs: dict[str, tuple[LogConfig, int]] = {}
@@ -218,6 +221,11 @@ class Assignments:
         record = self.image.partition(*key)
         if partition is not None and record is not None:
             self._give_role(partition, record)
+        self._on_noted()
+
+    def losses_noted(self) -> bool:
+        """Whether the controller knows of every log here that lost its end."""
+        return self._torn.all_noted()
 
     def _leader(self, record: PartitionChanged) -> Leader | None:
         broker = self.image.brokers.get(record.leader)

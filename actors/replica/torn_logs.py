@@ -32,6 +32,9 @@ class TornLogs:
     def may_lead(self, key: Key, metadata_offset: int) -> bool:
         return not self._trusted_from or metadata_offset >= self._trusted_from.get(key, -1)
 
+    def all_noted(self) -> bool:
+        return _NOT_YET not in self._trusted_from.values()
+
     def forget(self, key: Key) -> None:
         self._trusted_from.pop(key, None)
 

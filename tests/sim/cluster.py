@@ -303,7 +303,7 @@ class SimNode:
     @property
     def _ever_served(self) -> bool:
         """Since the broker began: after that the controller hears of actors that go and come."""
-        return self._away or (self.alive and self._serves)
+        return self._away or (self.alive and self._serves and self.assignments.losses_noted())
 
     def _report(self, *, online: bool) -> None:
         cluster = self._cluster

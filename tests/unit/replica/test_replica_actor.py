@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from mobula.actors.broker.messages import (
@@ -18,8 +20,13 @@ from mobula.actors.broker.messages import (
     Drain,
     MetadataUpdate,
 )
+from mobula.actors.controller.messages import (
+    REPLICA_ACTOR_STATE,
+    ReplicaActorAccepted,
+    ReplicaActorState,
+)
 from mobula.actors.link.ask import ask
-from mobula.actors.link.interface import LinkError
+from mobula.actors.link.interface import LinkError, Reply
 from mobula.actors.local_runtime import LocalNode
 from mobula.actors.metadata.records import (
     BrokerRegistered,
@@ -39,7 +46,7 @@ from mobula.actors.replica.messages import (
     PartitionTime,
 )
 from mobula.actors.rows import Row, RowsReader
-from mobula.actors.spec import REPLICA, ActorSpec, replica_name, rows_path
+from mobula.actors.spec import CONTROLLER_NAME, REPLICA, ActorSpec, replica_name, rows_path
 from tests.unit.replica.harness import batch
 
 TOPIC = bytes(range(16))
@@ -216,6 +223,41 @@ def test_an_actor_that_died_comes_back_with_what_it_had(tmp_path: Path) -> None:
             row = await cluster.wait_for_high_watermark(1, 10)
             assert row.leader_epoch == 1
             assert cluster.segment(0) == cluster.segment(1)
+
+    run(test)
+
+
+def test_an_actor_with_a_torn_log_is_not_ready_before_the_controller_knows(tmp_path: Path) -> None:
+    """Else others could leave the ISR because this one serves, and it could not leave any more."""
+
+    async def test() -> None:
+        async with brokers(tmp_path) as cluster:
+            await cluster.update(0, 1)
+            for _ in range(3):
+                await cluster.append()
+            await cluster.wait_for_high_watermark(1, 3)
+            cluster.node.died(replica_name(0, 0), "killed by the test")
+            segment = tmp_path / "broker-0" / "topic-0" / f"{0:020}.log"
+            os.truncate(segment, segment.stat().st_size - 10)
+
+            updated = asyncio.create_task(cluster.update(0, leader_epoch=1))
+            reports: asyncio.Queue[tuple[ReplicaActorState, Reply]] = asyncio.Queue()
+            controller = await cluster.node.runtime(
+                msgspec.structs.replace(
+                    cluster.spec(0), kind="controller", local_name=CONTROLLER_NAME
+                )
+            )
+            controller.serve(
+                REPLICA_ACTOR_STATE,
+                lambda message, _bulk, reply: reports.put_nowait((message, reply)),
+            )
+            state, noted = await asyncio.wait_for(reports.get(), 10)
+            assert (state.online, state.partitions) == (False, [(TOPIC, 0)])
+            status = await ask(cluster.gateway.link(replica_name(0, 0)), STATUS, AskStatus())
+            assert status.counters["metadata_offset"] == 10
+            assert not updated.done()
+            noted(ReplicaActorAccepted(0, 11))
+            await asyncio.wait_for(updated, 10)
 
     run(test)
 
