@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import msgspec
+from confluent_kafka import Consumer, TopicPartition
 
 from mobula.loadtest.jobs import Done, Failed, Job
 
@@ -35,6 +36,18 @@ def run_clients(
         for client in clients:
             _end(client)
     return [msgspec.json.decode(line, type=Done) for line in lines]
+
+
+def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
+    """Of each partition, as a consumer sees it."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
+    try:
+        return {
+            index: consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=60)[1]
+            for index in range(partitions)
+        }
+    finally:
+        consumer.close()
 
 
 def _start(job: Job) -> subprocess.Popen[bytes]:

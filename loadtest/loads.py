@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from statistics import quantiles
 
-from confluent_kafka import Consumer, TopicPartition
-
-from mobula.loadtest.clients import run_clients
+from mobula.loadtest.clients import end_offsets, run_clients
 from mobula.loadtest.jobs import Consume, Done, Failed, Job, OneAtATime, Paced, Produce, Receive
 from mobula.loadtest.sides import Side
 
@@ -68,17 +66,6 @@ def _clients(side: Side, jobs: Sequence[Job]) -> tuple[list[Done], float]:
     return done, cpu.spent
 
 
-def _ends(side: Side, topic: str) -> dict[int, int]:
-    consumer = Consumer({"bootstrap.servers": side.bootstrap, "group.id": "none"})
-    try:
-        return {
-            index: consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=60)[1]
-            for index in range(PARTITIONS)
-        }
-    finally:
-        consumer.close()
-
-
 def _produce(
     name: str,
     title: str,
@@ -95,7 +82,7 @@ def _produce(
         with _topic(side) as topic:
             job = Produce(side.bootstrap, topic, record_bytes, producers, seconds, settings)
             (done,), cpu_s = _clients(side, [job])
-            there = sum(_ends(side, topic).values())
+            there = sum(end_offsets(side.bootstrap, topic, PARTITIONS).values())
             if there < done.records:
                 raise Failed(f"{done.records} records were sent, {there} are in the log")
         rate = done.bytes / 1e6 if megabytes else done.records
@@ -113,7 +100,7 @@ def _consume(name: str, title: str, consumers: int) -> Load:
         with _topic(side) as topic:
             fill = Produce(side.bootstrap, topic, 1000, 1, seconds, {"linger.ms": "20"})
             run_clients([fill], lambda: None, lambda: None)
-            ends = _ends(side, topic)
+            ends = end_offsets(side.bootstrap, topic, PARTITIONS)
             jobs = [
                 Consume(
                     side.bootstrap,

@@ -16,6 +16,8 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @pytest.fixture(autouse=True)
 def _handlers_as_before() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in _NUMBERS}
+    # Also when the tests themselves run under nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
