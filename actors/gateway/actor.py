@@ -33,6 +33,7 @@ from mobula.actors.link.interface import Reply
 from mobula.actors.link.method import Nothing
 from mobula.actors.metadata.image import MetadataImage
 from mobula.actors.metadata.records import decode_record
+from mobula.actors.purgatory.messages import PARTITIONS_CHANGED
 from mobula.actors.runtime import Runtime
 from mobula.actors.spec import CONTROLLER_NAME, broker_name, purgatory_name, replica_name
 
@@ -94,6 +95,7 @@ class GatewayActor:
         self._runtime.serve(METADATA_UPDATE, self._metadata_update)
         self._runtime.serve(SERVE, self._serve)
         self._runtime.serve(DRAIN, self._drain)
+        self._runtime.serve(PARTITIONS_CHANGED, self._services.awaited_acks.changed)
         self._runtime.link(self._broker).on_state(self._broker_changed)
         self._open_links()
         self._processor.start()

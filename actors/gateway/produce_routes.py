@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from mobula.actors.link.interface import Link
 from mobula.actors.metadata.image import MetadataImage
 from mobula.actors.metadata.topic_name import is_internal
+from mobula.actors.rows import RowsReader
 from mobula.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class Route(NamedTuple):
     topic_id: bytes
     link: Link
     """To the replica actor."""
+    rows: RowsReader
+    """That it publishes."""
 
 
 class ProduceRoutes:
@@ -58,7 +61,12 @@ class ProduceRoutes:
             raise KafkaError(ErrorCode.unknown_topic_or_partition)
         if state.leader != services.broker_id:
             raise KafkaError(ErrorCode.not_leader_or_follower)
-        route = Route(found.topic_id, services.replica(found.topic_id, partition))
+        topic_id = found.topic_id
+        route = Route(
+            topic_id,
+            services.replica(topic_id, partition),
+            services.rows_reader(topic_id, partition),
+        )
         routes = self.known(image)
         if len(routes) >= _MAX_ROUTES:
             routes.clear()

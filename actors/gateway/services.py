@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mobula.actors.gateway.api_version_manager import ApiVersionManager
 from mobula.actors.gateway.auto_topic_creation_manager import AutoTopicCreationManager
+from mobula.actors.gateway.awaited_acks import AwaitedAcks
 from mobula.actors.gateway.fetch_session import FetchSessionCache
 from mobula.actors.gateway.forwarding_manager import ForwardingManager
 from mobula.actors.gateway.log_reader import LogReader
@@ -40,6 +41,7 @@ class Services:
     auto_topic_creation: AutoTopicCreationManager = field(init=False)
     producer_ids: ProducerIdManager = field(init=False)
     produce_routes: ProduceRoutes = field(init=False, default_factory=ProduceRoutes)
+    awaited_acks: AwaitedAcks = field(init=False)
     metadata_responses: ResponseCache = field(init=False, default_factory=ResponseCache)
     fetch_sessions: FetchSessionCache = field(init=False)
     logs: LogReader = field(init=False)
@@ -47,6 +49,7 @@ class Services:
     _purgatory: Link | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
+        self.awaited_acks = AwaitedAcks(self.runtime)
         self.forwarding = ForwardingManager(self.runtime)
         self.auto_topic_creation = AutoTopicCreationManager(self.forwarding)
         self.producer_ids = ProducerIdManager(self.runtime, self.broker_id)

@@ -24,6 +24,7 @@ _OFFLINE = int(Role.OFFLINE)
 
 class Partition:
     __slots__ = (
+        "awaiting",
         "causes",
         "follower",
         "high_watermark",
@@ -53,6 +54,9 @@ class Partition:
         self.offline = False
         self.min_insync_replicas = 1
         self.readers: list[SessionPartition] = []
+        self.awaiting: dict[str, int] = {}
+        """Actors with appends that wait for the high watermark, and the last offset of it that
+        each needs; kept by the turn."""
         self.causes = 0
         """Why the purgatory should look, not yet told."""
         self.low_watermark = log.log_start_offset

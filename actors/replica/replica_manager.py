@@ -89,7 +89,8 @@ class ReplicaManager:
             now_ms=self._now_ms,
             rows=rows,
             sessions=self._sessions,
-            purgatory=link(purgatory_name(settings.broker_id)),
+            link=link,
+            purgatory=purgatory_name(settings.broker_id),
             on_failed=self.storage_failed,
         )
         self._loops = PullLoops(

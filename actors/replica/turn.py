@@ -2,13 +2,15 @@
 
 Everything that arrives in a turn (appends, pulls, answers of leaders, metadata) changes
 partitions at once and is finished together, in this order: write what is staged, publish
-rows, answer the appends, answer parked pulls, tell the purgatory. So an answer never says
-what is not in the file and in the row.
+rows, answer the appends, tell those whose appends wait for a high watermark that it moved,
+answer parked pulls, tell the purgatory. So an answer never says what is not in the file and
+in the row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from mobula.actors.link.interface import Link, Reply
 from mobula.actors.purgatory.messages import (
@@ -43,7 +45,8 @@ class Turn:
         now_ms: Callable[[], int],
         rows: RowsWriter,
         sessions: PullSessions[Partition],
-        purgatory: Link,
+        link: Callable[[str], Link],
+        purgatory: str,
         on_failed: Callable[[Partition, StorageError], None],
     ) -> None:
         self._name = name
@@ -51,13 +54,16 @@ class Turn:
         self._now_ms = now_ms
         self._rows = rows
         self._sessions = sessions
-        self._purgatory = purgatory
+        self._link = link
+        self._purgatory = link(purgatory)
         self._on_failed = on_failed
         self._scheduled = False
         self._staged: dict[Partition, None] = {}
         self._changed: dict[Partition, None] = {}
         self._gone: list[Change] = []
         self._appends: list[tuple[Reply, int, list[Part]]] = []
+        self._awaited: dict[str, list[Change]] = {}
+        """What to tell each actor that waits for a high watermark."""
 
     def schedule(self) -> None:
         if not self._scheduled:
@@ -86,7 +92,9 @@ class Turn:
         """The partition is not here any more; its row is released."""
         self._staged.pop(partition, None)
         self._changed.pop(partition, None)
-        self._gone.append(Change(partition.key[0], partition.key[1], int(Cause.DELETED)))
+        change = Change(partition.key[0], partition.key[1], int(Cause.DELETED))
+        self._gone.append(change)
+        self._tell_awaiting(partition, change)
         self.schedule()
 
     def finish(self) -> None:
@@ -99,7 +107,14 @@ class Turn:
         if self._appends:
             appends, self._appends = self._appends, []
             for reply, acks, parts in appends:
-                reply(Appended([_appended(part, acks) for part in parts]))
+                answers = [_appended(part, acks) for part in parts]
+                reply(Appended(answers))
+                if acks == -1:
+                    _await(reply.caller, parts, answers)
+        if self._awaited:
+            awaited, self._awaited = self._awaited, {}
+            for caller, moved in awaited.items():
+                self._link(caller).notify(PARTITIONS_CHANGED, PartitionsChanged(self._name, moved))
         self._sessions.answer_touched(now_ms)
         if changes:
             self._purgatory.notify(PARTITIONS_CHANGED, PartitionsChanged(self._name, changes))
@@ -135,8 +150,26 @@ class Turn:
             causes = partition.causes
             if causes & _TOLD:
                 partition.causes = 0
-                changes.append(Change(partition.key[0], partition.key[1], causes))
+                change = Change(partition.key[0], partition.key[1], causes)
+                changes.append(change)
+                if partition.awaiting:
+                    self._tell_awaiting(partition, change)
         return changes
+
+    def _tell_awaiting(self, partition: Partition, change: Change) -> None:
+        """Who still waits after this is told again; who leads no more has nothing to wait for."""
+        reached = partition.high_watermark.offset
+        for caller, required in list(partition.awaiting.items()):
+            self._awaited.setdefault(caller, []).append(change)
+            if required <= reached or partition.leader is None:
+                del partition.awaiting[caller]
+
+
+def _await(caller: str, parts: list[Part], answers: list[PartitionAppended]) -> None:
+    for part, answer in zip(parts, answers, strict=True):
+        if answer.required_offset >= 0:
+            partition, _ = cast("tuple[Partition, StagedAppend]", part)
+            partition.awaiting[caller] = answer.required_offset
 
 
 def _appended(part: Part, acks: int) -> PartitionAppended:

@@ -2,9 +2,10 @@
 
 Behaviour: each partition's one batch is checked here without touching its records, and
 all batches for one replica actor go there in one append. acks=0: nothing is answered, an
-error closes the connection; acks=1: answered when appended; acks=-1: the purgatory says
-when enough replicas have it. One bad partition never fails the others. Transactions are
-refused with UNSUPPORTED_VERSION (why: see InitProducerId).
+error closes the connection; acks=1: answered when appended; acks=-1: when enough replicas
+have it, by the replica actor's word or else the purgatory's (see `awaited_acks`). One bad
+partition never fails the others. Transactions are refused with
+UNSUPPORTED_VERSION (why: see InitProducerId).
 Versions: v0-2 are advertised because old librdkafka compresses only where it sees them,
 and close the connection; v4 knows KAFKA_STORAGE_ERROR, v7 zstd; v10 names the current
 leader (KIP-951); v13 has topic ids (KIP-516).
@@ -15,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mobula.actors.gateway.ask_replicas import TIMEOUT_MS
+from mobula.actors.gateway.awaited_acks import Key
 from mobula.actors.gateway.leadership import current_leader
 from mobula.actors.gateway.replica_errors import replica_error
 from mobula.actors.gateway.request import Request
@@ -35,6 +37,7 @@ from mobula.actors.replica.messages import (
     PartitionAppend,
     PartitionAppended,
 )
+from mobula.actors.rows import RowsReader
 from mobula.protocol.api import Api, ApiKey
 from mobula.protocol.endpoints import NodeEndpoint
 from mobula.protocol.errors import ErrorCode, KafkaError
@@ -82,10 +85,12 @@ def handle(request: Request, services: Services) -> None:
 class _Append:
     """The one append of a request to one replica actor."""
 
-    __slots__ = ("batches", "parts", "positions", "produce")
+    __slots__ = ("batches", "parts", "positions", "produce", "rows")
 
-    def __init__(self, produce: _Produce) -> None:
+    def __init__(self, produce: _Produce, rows: RowsReader) -> None:
         self.produce = produce
+        self.rows = rows
+        """That the replica actor publishes."""
         self.positions: list[int] = []
         """Of its partitions among the request's."""
         self.parts: list[PartitionAppend] = []
@@ -118,20 +123,24 @@ class _Produce:
         "_endpoints",
         "_results",
         "_services",
-        "_timeout_ms",
+        "_settled",
         "_topics",
         "_watch",
         "_watched",
         "_watched_positions",
+        "_watched_rows",
         "acks",
         "request",
+        "sweep",
+        "timeout_ms",
     )
 
     def __init__(self, request: Request, services: Services, acks: int, timeout_ms: int) -> None:
         self.request = request
         self.acks = acks
         self._services = services
-        self._timeout_ms = timeout_ms if timeout_ms > 0 else 0
+        self.timeout_ms = timeout_ms if timeout_ms > 0 else 0
+        self.sweep = 0
         self._topics: list[tuple[str | None, bytes | None, int]] = []
         """As the request named them, and where the partitions of each end in `_results`."""
         self._results: list[PartitionResponse] = []
@@ -140,6 +149,9 @@ class _Produce:
         self._appends_under_way = 0
         self._watched: list[ProducePart] = []
         self._watched_positions: list[int] = []
+        self._watched_rows: list[RowsReader] = []
+        self._settled = 0
+        """So many of the watched were found replicated, in order."""
         self._deadline_ms = 0
         self._watch: int | None = None
         self._again: asyncio.TimerHandle | None = None
@@ -169,7 +181,7 @@ class _Produce:
                     continue
                 append = appends.get(route.link)
                 if append is None:
-                    append = appends[route.link] = _Append(self)
+                    append = appends[route.link] = _Append(self, route.rows)
                 append.positions.append(len(results))
                 append.parts.append(PartitionAppend(route.topic_id, index, len(records)))
                 append.batches.append(records)
@@ -196,6 +208,7 @@ class _Produce:
                 )
                 if answer.required_offset >= 0:
                     self._watched_positions.append(position)
+                    self._watched_rows.append(append.rows)
                     self._watched.append(
                         ProducePart(
                             part.topic_id,
@@ -214,11 +227,36 @@ class _Produce:
         self.request.release_records()
         self.request.local_done()
         if self.acks == _ALL_ACKS and self._watched:
-            self._deadline_ms = self._services.runtime.clock.monotonic_ms() + self._timeout_ms
+            self._deadline_ms = self._services.runtime.clock.monotonic_ms() + self.timeout_ms
             self.request.on_abandoned = self._abandoned
-            self._send_watch(self._timeout_ms)
+            self._services.awaited_acks.add(self)
         else:
             self._respond()
+
+    def advance(self) -> Key | None:
+        """See `AckWait`. Only success is said from here."""
+        if self.request.ended:
+            return None
+        watched = self._watched
+        while self._settled < len(watched):
+            part = watched[self._settled]
+            row = self._watched_rows[self._settled].find(part.topic_id, part.partition)
+            code = produce_code(part, row, _NOT_LEADER)
+            if code is None:
+                return part.topic_id, part.partition
+            if code != _OK:
+                self.to_purgatory()
+                return None
+            self._settled += 1
+        self.request.resume(self._respond)
+        return None
+
+    def to_purgatory(self) -> None:
+        self.request.resume(self._watch_rest)
+
+    def _watch_rest(self) -> None:
+        left_ms = self._deadline_ms - self._services.runtime.clock.monotonic_ms()
+        self._send_watch(max(0, left_ms))
 
     def _send_watch(self, timeout_ms: int) -> None:
         self._watch = self._services.purgatory.call(
@@ -269,14 +307,10 @@ class _Produce:
         self._watched, self._watched_positions, self._watch = parts, positions, None
         if parts:
             self._again = self._services.runtime.loop.call_later(
-                _WATCH_AGAIN_S, self.request.resume, self._watch_again
+                _WATCH_AGAIN_S, self.request.resume, self._watch_rest
             )
         else:
             self._respond()
-
-    def _watch_again(self) -> None:
-        left_ms = self._deadline_ms - self._services.runtime.clock.monotonic_ms()
-        self._send_watch(max(0, left_ms))
 
     def _abandoned(self) -> None:
         if self._watch is not None:

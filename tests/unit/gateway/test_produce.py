@@ -1,16 +1,26 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from mobula.actors.gateway.awaited_acks import PATIENCE_MS
 from mobula.actors.gateway.handlers import produce
 from mobula.actors.gateway.request import Request
 from mobula.actors.gateway.request_handler_helper import handle_error
 from mobula.actors.metadata.image import TOPIC_RESOURCE
 from mobula.actors.metadata.records import ConfigChanged, TopicCreated
-from mobula.actors.purgatory.messages import WATCH_PRODUCE, ProduceDone, ProducePart
+from mobula.actors.purgatory.messages import (
+    WATCH_PRODUCE,
+    Cause,
+    Change,
+    PartitionsChanged,
+    ProduceDone,
+    ProducePart,
+    WatchProduce,
+)
 from mobula.actors.replica.messages import APPEND, Appended, Origin, PartitionAppended
 from mobula.actors.rows import Role, Row, RowsWriter
 from mobula.actors.spec import (
@@ -27,6 +37,7 @@ from .fakes import (
     BROKER_ID,
     EVENTS,
     ORDERS,
+    FakeReply,
     FakeRuntime,
     FakeSink,
     batch,
@@ -342,30 +353,144 @@ def row(high_watermark: int, *, epoch: int = 3, role: Role = Role.LEADER) -> Row
     return Row(ORDERS, 0, role, epoch, 0, 0, 0, high_watermark, *([0] * 9))
 
 
-def test_a_lost_purgatory_is_made_up_for_by_the_published_row(tmp_path: Any) -> None:
-    writer = RowsWriter(rows_path(str(tmp_path), REPLICA), 1)
-    writer.allocate(row(11))
-    gateway = Gateway(run_dir=str(tmp_path))
+class Published:
+    """The rows of the replica actor, and its word that they moved."""
+
+    def __init__(self, folder: Any) -> None:
+        self._writer = RowsWriter(rows_path(str(folder), REPLICA), 1)
+        self._slots: dict[int, int] = {}
+        self.gateway = Gateway(run_dir=str(folder))
+
+    def publish(self, high_watermark: int, partition: int = 0, **more: Any) -> None:
+        fresh = row(high_watermark, **more)._replace(partition=partition)
+        if partition in self._slots:
+            self._writer.publish(self._slots[partition], fresh)
+        else:
+            self._slots[partition] = self._writer.allocate(fresh)
+
+    def moved(self, high_watermark: int, partition: int = 0, **more: Any) -> None:
+        self.publish(high_watermark, partition, **more)
+        change = Change(ORDERS, partition, int(Cause.HIGH_WATERMARK))
+        self.gateway.services.awaited_acks.changed(
+            PartitionsChanged(REPLICA, [change]), memoryview(b""), FakeReply()
+        )
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+@pytest.fixture
+def published(tmp_path: Any) -> Iterator[Published]:
+    made = Published(tmp_path)
+    made.publish(10)
+    made.publish(10, partition=1)
+    yield made
+    made.close()
+
+
+def test_acks_all_is_answered_when_the_replica_says_that_the_high_watermark_moved(
+    published: Published,
+) -> None:
+    gateway = published.gateway
     gateway.send({"orders": {0: batch()}})
-    gateway.replica.last.reply(Appended([appended(10, 11)]))
-    gateway.purgatory.last.fail()
+    gateway.replica.last.reply(Appended([appended(10, 12)]))
+    published.moved(11)
+    assert not gateway.sink.sent
+    published.moved(12)
     assert gateway.codes() == {("orders", 0): "none"}
-    writer.close()
+    assert not gateway.purgatory.calls
+    assert len(gateway.services.awaited_acks) == 0
 
 
-def test_a_lost_purgatory_is_asked_again_for_what_still_waits(tmp_path: Any) -> None:
-    writer = RowsWriter(rows_path(str(tmp_path), REPLICA), 1)
-    writer.allocate(row(10))
-    gateway = Gateway(run_dir=str(tmp_path))
+def test_a_high_watermark_that_moved_before_the_append_was_answered_is_seen(
+    published: Published,
+) -> None:
+    gateway = published.gateway
+    gateway.send({"orders": {0: batch()}})
+    published.moved(11)
+    gateway.replica.last.reply(Appended([appended(10, 11)]))
+    assert gateway.codes() == {("orders", 0): "none"}
+
+
+def test_a_produce_waits_for_all_its_partitions_whichever_comes_first(
+    published: Published,
+) -> None:
+    gateway = published.gateway
+    gateway.send({"orders": {0: batch(), 1: batch()}})
+    gateway.replica.last.reply(Appended([appended(10, 11), appended(10, 11)]))
+    published.moved(11, partition=1)
+    assert not gateway.sink.sent
+    published.moved(11, partition=0)
+    assert gateway.codes() == {("orders", 0): "none", ("orders", 1): "none"}
+
+
+def test_what_takes_longer_goes_to_the_purgatory_with_the_time_that_is_left(
+    published: Published,
+) -> None:
+    gateway = published.gateway
     gateway.send({"orders": {0: batch()}}, timeout_ms=1000)
     gateway.replica.last.reply(Appended([appended(10, 11)]))
+    gateway.runtime.loop.advance(2 * PATIENCE_MS)
+    (watch,) = gateway.purgatory.calls
+    assert watch.message == WatchProduce(1000 - 2 * PATIENCE_MS, [ProducePart(ORDERS, 0, 3, 11)])
+    assert len(gateway.services.awaited_acks) == 0
+
+
+def test_what_may_not_wait_long_goes_to_the_purgatory_at_once(published: Published) -> None:
+    gateway = published.gateway
+    gateway.send({"orders": {0: batch()}}, timeout_ms=PATIENCE_MS)
+    gateway.replica.last.reply(Appended([appended(10, 11)]))
+    assert gateway.purgatory.last.message.timeout_ms == PATIENCE_MS
+
+
+@pytest.mark.parametrize(
+    "lost", [{"role": Role.FOLLOWER}, {"role": Role.OFFLINE}, {"epoch": 4}], ids=str
+)
+def test_a_lost_leadership_is_for_the_purgatory_to_say_at_once(
+    published: Published, lost: dict[str, Any]
+) -> None:
+    gateway = published.gateway
+    gateway.send({"orders": {0: batch()}})
+    gateway.replica.last.reply(Appended([appended(10, 11)]))
+    published.moved(10, **lost)
+    assert gateway.purgatory.last.method is WATCH_PRODUCE
+
+
+def test_a_request_that_is_abandoned_while_it_waits_leaves_nothing(published: Published) -> None:
+    gateway = published.gateway
+    request = gateway.send({"orders": {0: batch()}})
+    gateway.replica.last.reply(Appended([appended(10, 11)]))
+    request.ended = True
+    assert request.on_abandoned is not None
+    request.on_abandoned()
+    gateway.runtime.loop.advance(2 * PATIENCE_MS)
+    assert len(gateway.services.awaited_acks) == 0
+    assert not gateway.purgatory.calls
+
+
+def in_the_purgatory(published: Published, timeout_ms: int = 1000) -> Gateway:
+    gateway = published.gateway
+    gateway.send({"orders": {0: batch()}}, timeout_ms=timeout_ms)
+    gateway.replica.last.reply(Appended([appended(10, 11)]))
+    gateway.runtime.loop.advance(2 * PATIENCE_MS)
+    return gateway
+
+
+def test_a_lost_purgatory_is_made_up_for_by_the_published_row(published: Published) -> None:
+    gateway = in_the_purgatory(published)
+    published.publish(11)
+    gateway.purgatory.last.fail()
+    assert gateway.codes() == {("orders", 0): "none"}
+
+
+def test_a_lost_purgatory_is_asked_again_for_what_still_waits(published: Published) -> None:
+    gateway = in_the_purgatory(published)
     gateway.purgatory.last.fail()
     gateway.runtime.loop.advance(100)
     assert len(gateway.purgatory.calls) == 2
-    assert gateway.purgatory.last.message.timeout_ms == 950
+    assert gateway.purgatory.last.message.timeout_ms == 950 - 2 * PATIENCE_MS
     gateway.purgatory.last.reply(ProduceDone([0]))
     assert gateway.codes() == {("orders", 0): "none"}
-    writer.close()
 
 
 def test_a_purgatory_lost_for_good_ends_in_a_timeout_at_the_deadline() -> None:

@@ -121,6 +121,33 @@ def test_the_high_watermark_moves_with_the_followers_pulls(broker: Replica) -> N
     assert (row.high_watermark_segment, row.high_watermark_position) == (0, row.log_end_position)
 
 
+def test_a_gateway_whose_append_waits_hears_of_the_high_watermark_until_it_is_reached(
+    broker: Replica,
+) -> None:
+    partition = broker.lead()
+    broker.append()
+    broker.append()
+    gateway = broker.link("broker-0/gateway-0")
+    for offset in (1, 2):
+        broker.pull(at(partition, offset), broker=1)
+        broker.pull(at(partition, offset), broker=2)
+        assert [change.partition for change in gateway.notices[-1].changes] == [0]
+    assert len(gateway.notices) == 2
+    broker.append(acks=1)
+    broker.pull(at(partition, 3), broker=1)
+    broker.pull(at(partition, 3), broker=2)
+    assert len(gateway.notices) == 2
+
+
+def test_a_gateway_whose_append_waits_hears_of_a_lost_leadership(broker: Replica) -> None:
+    partition = broker.lead()
+    broker.append()
+    broker.follow(epoch=6)
+    gateway = broker.link("broker-0/gateway-0")
+    assert len(gateway.notices) == 1
+    assert partition.awaiting == {}
+
+
 def test_the_purgatory_hears_once_a_turn_and_only_of_what_it_can_act_on(broker: Replica) -> None:
     partition = broker.lead()
     broker.append()
