@@ -2,8 +2,8 @@
 
 Everything that arrives in a turn (appends, pulls, answers of leaders, metadata) changes
 partitions at once and is finished together, in this order: write what is staged, publish
-rows, answer the appends, tell those whose appends wait for a high watermark that it moved,
-answer parked pulls, tell the purgatory. So an answer never says what is not in the file and
+rows, answer parked pulls, answer the appends, tell those whose appends wait for a high
+watermark that it moved, tell the purgatory. So an answer never says what is not in the file and
 in the row.
 """
 
@@ -104,6 +104,8 @@ class Turn:
         if self._staged:
             self._write(now_ms)
         changes = self._publish()
+        # First: on what followers do next everybody else waits.
+        self._sessions.answer_touched(now_ms)
         if self._appends:
             appends, self._appends = self._appends, []
             for reply, acks, parts in appends:
@@ -115,7 +117,6 @@ class Turn:
             awaited, self._awaited = self._awaited, {}
             for caller, moved in awaited.items():
                 self._link(caller).notify(PARTITIONS_CHANGED, PartitionsChanged(self._name, moved))
-        self._sessions.answer_touched(now_ms)
         if changes:
             self._purgatory.notify(PARTITIONS_CHANGED, PartitionsChanged(self._name, changes))
 
