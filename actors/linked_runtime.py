@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 
 from mobula.actors.broker.messages import STATUS, ActorStatus, AskStatus, LinkStatus
 from mobula.actors.config import Config
+from mobula.actors.end_of_turn import EndOfTurn, Scheduler
 from mobula.actors.link.courier import Courier
 from mobula.actors.link.dial import RAY, Dialers
 from mobula.actors.link.endpoint import Endpoint
@@ -68,6 +69,7 @@ class LinkedRuntime:
         """Without a `courier` no link leaves the node."""
         self.spec = spec
         self.loop = loop
+        self.turn: Scheduler = EndOfTurn(loop)
         self.clock: Clock = clock or SystemClock()
         self.incarnation = time.time_ns()
         self.restarts = restarts
@@ -78,7 +80,9 @@ class LinkedRuntime:
         self._links: dict[str, ActorLink] = {}
         hello = Hello(VERSION, spec.local_name, self.incarnation, ray_node_id)
         scratch = new_scratch()
-        self._endpoint = Endpoint(loop, hello, self._limits, scratch, self._heard_of)
+        self._endpoint = Endpoint(
+            loop, hello, self._limits, scratch, self._heard_of, turn=self.turn
+        )
         self.exchange: Exchange | None = None
         if courier is not None:
             self.exchange = Exchange(
@@ -92,7 +96,9 @@ class LinkedRuntime:
         only_ray = config.string("link.transport") == RAY
         self._dialers = Dialers(
             hello=hello,
-            local=None if only_ray else LocalDialer(loop, spec.run_dir, self._limits, scratch),
+            local=None
+            if only_ray
+            else LocalDialer(loop, self.turn, spec.run_dir, self._limits, scratch),
             ray=self.exchange,
         )
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from mobula.actors.broker.messages import LinkStatus
+from mobula.actors.end_of_turn import Scheduler
 from mobula.actors.link.interface import Handler, Link
 from mobula.actors.link.method import Method
 from mobula.actors.spec import ActorSpec
@@ -37,6 +38,8 @@ class SystemClock:
 class Runtime(Protocol):
     spec: ActorSpec
     loop: asyncio.AbstractEventLoop
+    turn: Scheduler
+    """Of that loop: for the data path, which finishes what it began before the next turn."""
     clock: Clock
     incarnation: int
     """Different in every life of the process."""

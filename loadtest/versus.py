@@ -48,8 +48,8 @@ class Plan:
     rounds: int
     seconds: float
     starts: int
-    warm_rounds: range
-    """At least and at most."""
+    warm_rounds: tuple[int, int]
+    """Of Kafka: at least and at most."""
     idle_partitions: bool
     variants: bool
 
@@ -58,15 +58,15 @@ FULL = Plan(
     rounds=5,
     seconds=3.0,
     starts=3,
-    warm_rounds=range(6, 14),
+    warm_rounds=(8, 14),
     idle_partitions=True,
     variants=True,
 )
 QUICK = Plan(
     rounds=1,
-    seconds=1.5,
+    seconds=1.0,
     starts=1,
-    warm_rounds=range(3, 4),
+    warm_rounds=(2, 2),
     idle_partitions=False,
     variants=False,
 )
@@ -124,16 +124,16 @@ class Comparison:
                 self.measured.add(name, _START, taken)
 
     def _warm_up(self, sides: Sequence[Side]) -> None:
-        """Only Kafka has a compiler that learns; ours and its disk get two rounds."""
+        """Only Kafka has a compiler that learns, and is given the time for it."""
         loads = (*PRODUCE_LOADS, *CONSUME_LOADS)
         for side in sides:
-            least, most = self._plan.warm_rounds.start, self._plan.warm_rounds.stop
-            if side.name != KAFKA:
-                least = most = min(2, least)
+            least, most = self._plan.warm_rounds if side.name == KAFKA else (1, 1)
             best = 0.0
             for index in range(most):
                 self._say(f"warming up {side.title}, round {index + 1}")
                 rates = [load.run(side, self._plan.seconds)[load.name] for load in loads]
+                for load in LATENCY_LOADS:
+                    load.run(side, self._plan.seconds)
                 mean = geometric_mean(rates)
                 if index + 1 >= least and mean < best * _STILL_RISING:
                     break
@@ -196,6 +196,7 @@ def _first_record(side: Side) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make versus", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round, under 3 minutes")
+    parser.add_argument("--rounds", type=int, help="instead of five")
     parser.add_argument("--no-variants", action="store_true", help="only Mobula and Apache Kafka")
     parser.add_argument(
         "--out", type=Path, help="folder for versus.json and versus.png; must exist"
@@ -203,6 +204,10 @@ def main() -> int:
     arguments = parser.parse_args()
     console = Console()
     plan = QUICK if arguments.quick else FULL
+    if arguments.rounds is not None:
+        plan = replace(plan, rounds=arguments.rounds)
+    if arguments.no_variants:
+        plan = replace(plan, variants=False)
     try:
         jars: Path | None = kafka_jars()
     except NoKafkaError as error:
@@ -221,6 +226,8 @@ def main() -> int:
             return 130
     measured = comparison.measured
     print_table(measured, console)
+    if arguments.quick:
+        console.print("One short round, Kafka hardly warm: for a look. `make versus` compares.")
     if arguments.out is not None:
         measured.write(arguments.out / "versus.json")
         if jars is not None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mobula.actors.end_of_turn import Turn
 from mobula.actors.link.interface import Handler
 from mobula.actors.link.local import LocalPipe, bind_socket
 from mobula.actors.link.method import Method
@@ -31,12 +32,15 @@ class Endpoint:
         limits: LinkLimits,
         scratch: memoryview,
         on_caller: Callable[[str], None] = lambda name: None,
+        *,
+        turn: Turn,
     ) -> None:
         """`on_caller(name)` hears of each caller that has greeted."""
         self.hello = hello
         self.limits = limits
         self.served: dict[int, Served] = {}
         self._loop = loop
+        self._turn = turn
         self._scratch = scratch
         self._on_caller = on_caller
         self._sessions: set[ServingSession] = set()
@@ -57,7 +61,7 @@ class Endpoint:
 
     def _accept_local(self) -> LocalPipe:
         session = self.new_session()
-        pipe = LocalPipe(self._loop, session, self.limits, self._scratch, serving=True)
+        pipe = LocalPipe(self._turn, session, self.limits, self._scratch, serving=True)
         session.pipe = pipe
         return pipe
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+from mobula.actors.end_of_turn import Turn
 from mobula.actors.link.interface import Buffer
 from mobula.actors.link.pipe import LinkLimits, Outgoing, Receiver
 from mobula.actors.spec import socket_path
@@ -42,7 +43,7 @@ class LocalPipe(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        turn: Turn,
         receiver: Receiver,
         limits: LinkLimits,
         scratch: memoryview,
@@ -52,7 +53,7 @@ class LocalPipe(asyncio.BufferedProtocol):
         self.receiver = receiver
         self.queued_bytes = 0
         self._serving = serving
-        self._call_soon = loop.call_soon
+        self._call_soon = turn.call_soon
         self._outgoing = Outgoing()
         self._small = self._outgoing.small
         self._reader = FrameReader(limits.max_frame_bytes, scratch)
@@ -155,16 +156,22 @@ class LocalDialer:
     transport_name = "local"
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, run_dir: str, limits: LinkLimits, scratch: memoryview
+        self,
+        loop: asyncio.AbstractEventLoop,
+        turn: Turn,
+        run_dir: str,
+        limits: LinkLimits,
+        scratch: memoryview,
     ) -> None:
         self._loop = loop
+        self._turn = turn
         self._run_dir = run_dir
         self._limits = limits
         self._scratch = scratch
         self._connecting: set[asyncio.Task[None]] = set()
 
     def dial(self, target: str, receiver: Receiver) -> LocalPipe:
-        pipe = LocalPipe(self._loop, receiver, self._limits, self._scratch, serving=False)
+        pipe = LocalPipe(self._turn, receiver, self._limits, self._scratch, serving=False)
         path = socket_path(self._run_dir, target)
         task = self._loop.create_task(self._connect(path, pipe))
         self._connecting.add(task)

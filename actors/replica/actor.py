@@ -69,7 +69,7 @@ class ReplicaActor:
         self._rows = RowsWriter(rows_path(spec.run_dir, spec.local_name), runtime.incarnation)
         self._replicas = ReplicaManager(
             self._settings(),
-            scheduler=runtime.loop,
+            scheduler=runtime.turn,
             clock=runtime.clock,
             link=runtime.link,
             rows=self._rows,
@@ -77,7 +77,7 @@ class ReplicaActor:
         self._maintenance = Maintenance(
             replicas=self._replicas,
             directory=self._directory,
-            scheduler=runtime.loop,
+            scheduler=runtime.turn,
             background=self._in_background,
             wall_ms=runtime.clock.now_ms,
             retention_check_interval_ms=self._config.integer("log.retention.check.interval.ms"),

@@ -18,10 +18,10 @@ from mobula.actors.controller.messages import (
     PartitionAltered,
     PartitionIsr,
 )
+from mobula.actors.end_of_turn import Scheduler
 from mobula.actors.link.interface import Link, LinkError
 from mobula.actors.replica.leader import IsrAnswer, PartitionLeader, ProposeIsr
 from mobula.actors.replica.pull_session import Key
-from mobula.actors.replica.scheduler import Scheduler
 from mobula.protocol.errors import ErrorCode
 
 log = logging.getLogger(__name__)

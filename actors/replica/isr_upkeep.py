@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mobula.actors.end_of_turn import Scheduler
 from mobula.actors.link.interface import Link
 from mobula.actors.purgatory.messages import Cause
 from mobula.actors.replica.isr_changes import IsrChanges, Led
 from mobula.actors.replica.partition import Partition
 from mobula.actors.replica.pull_session import Key, PullSessions
-from mobula.actors.replica.scheduler import Scheduler
 from mobula.storage.log import StorageError
 
 _HIGH_WATERMARK = int(Cause.HIGH_WATERMARK)

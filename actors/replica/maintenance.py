@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from mobula.actors.end_of_turn import Scheduler, Timer
 from mobula.actors.replica.log_directory import LogDirectory, remove_folder
 from mobula.actors.replica.partition import Partition
 from mobula.actors.replica.replica_manager import ReplicaManager
-from mobula.actors.replica.scheduler import Scheduler, Timer
 from mobula.storage.log import StorageError
 
 log = logging.getLogger(__name__)

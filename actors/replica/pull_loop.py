@@ -18,10 +18,10 @@ from enum import Enum, auto
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from mobula.actors.end_of_turn import Scheduler, Timer
 from mobula.actors.link.interface import Link, LinkError
 from mobula.actors.replica.messages import PULL, Pull, PullAnswer, Pulled, PulledPartition
 from mobula.actors.replica.pull_session import Key
-from mobula.actors.replica.scheduler import Scheduler, Timer
 
 log = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mobula.actors.end_of_turn import Scheduler
 from mobula.actors.link.interface import Link
 from mobula.actors.replica.partition import Partition
 from mobula.actors.replica.pull_loop import PullLoop, PullSettings
 from mobula.actors.replica.pull_session import Key
 from mobula.actors.replica.replication import Replication
-from mobula.actors.replica.scheduler import Scheduler
 from mobula.storage.log import StorageError
 
 log = logging.getLogger(__name__)

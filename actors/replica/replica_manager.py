@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from mobula.actors.end_of_turn import Scheduler
 from mobula.actors.link.interface import Link, Reply
 from mobula.actors.purgatory.messages import Cause
 from mobula.actors.replica.isr_upkeep import IsrUpkeep
@@ -22,7 +23,6 @@ from mobula.actors.replica.partition import Partition
 from mobula.actors.replica.pull_loop import PullSettings
 from mobula.actors.replica.pull_loops import Leader, PullLoops
 from mobula.actors.replica.pull_session import Key, PullSessions
-from mobula.actors.replica.scheduler import Scheduler
 from mobula.actors.replica.state_reports import StateReports
 from mobula.actors.replica.turn import Part, Turn
 from mobula.actors.rows import RowsWriter

@@ -15,9 +15,9 @@ from mobula.actors.controller.messages import (
     ReplicaActorAccepted,
     ReplicaActorState,
 )
+from mobula.actors.end_of_turn import Scheduler
 from mobula.actors.link.interface import Link, LinkError
 from mobula.actors.replica.pull_session import Key
-from mobula.actors.replica.scheduler import Scheduler
 from mobula.protocol.errors import ErrorCode
 
 log = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from mobula.actors.end_of_turn import Scheduler
 from mobula.actors.link.interface import Link, Reply
 from mobula.actors.purgatory.messages import (
     PARTITIONS_CHANGED,
@@ -22,7 +23,6 @@ from mobula.actors.purgatory.messages import (
 from mobula.actors.replica.messages import Appended, PartitionAppended
 from mobula.actors.replica.partition import Partition
 from mobula.actors.replica.pull_session import PullSessions
-from mobula.actors.replica.scheduler import Scheduler
 from mobula.actors.rows import RowsWriter
 from mobula.protocol.errors import ErrorCode
 from mobula.storage.log import StagedAppend, StorageError

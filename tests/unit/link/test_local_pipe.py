@@ -196,7 +196,8 @@ def test_dialling_a_socket_that_is_not_there_is_a_loss(folder: Path) -> None:
         import asyncio
 
         receiver = FakeReceiver()
-        dialer = LocalDialer(asyncio.get_running_loop(), str(folder), LinkLimits(), new_scratch())
+        loop = asyncio.get_running_loop()
+        dialer = LocalDialer(loop, loop, str(folder), LinkLimits(), new_scratch())
         dialer.dial("nobody", receiver)
         async with asyncio.timeout(10):
             while not receiver.reasons:

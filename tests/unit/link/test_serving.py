@@ -40,9 +40,8 @@ class Server:
     def __init__(self) -> None:
         hello = Hello(VERSION, "callee", 7, "node-1")
         self.callers: list[str] = []
-        self.endpoint = Endpoint(
-            as_loop(FakeLoop()), hello, LIMITS, new_scratch(), self.callers.append
-        )
+        loop = as_loop(FakeLoop())
+        self.endpoint = Endpoint(loop, hello, LIMITS, new_scratch(), self.callers.append, turn=loop)
         self.replies: list[OpenReply] = []
         self.cancelled: list[str] = []
         self.endpoint.serve(SAY, self._say)
