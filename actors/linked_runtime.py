@@ -20,7 +20,7 @@ from mobula.actors.broker.messages import STATUS, ActorStatus, AskStatus, LinkSt
 from mobula.actors.config import Config
 from mobula.actors.end_of_turn import EndOfTurn, Scheduler
 from mobula.actors.link.courier import Courier
-from mobula.actors.link.dial import RAY, Dialers
+from mobula.actors.link.dial import Dialers
 from mobula.actors.link.endpoint import Endpoint
 from mobula.actors.link.exchange import Exchange
 from mobula.actors.link.interface import Handler, Link, Reply
@@ -30,7 +30,7 @@ from mobula.actors.link.method import Method
 from mobula.actors.link.pipe import LinkLimits
 from mobula.actors.link.wire import VERSION, Hello
 from mobula.actors.runtime import Actor, ActorFactory, Clock, SystemClock
-from mobula.actors.spec import ActorSpec, socket_path
+from mobula.actors.spec import ActorSpec, broker_of, socket_path
 
 _random = random.SystemRandom()
 _UNLIMITED_BYTES: Final = 1 << 62
@@ -93,12 +93,10 @@ class LinkedRuntime:
                 new_id=lambda: _random.getrandbits(64),
                 accept=self._endpoint.new_session,
             )
-        only_ray = config.string("link.transport") == RAY
+        self._transport = config.string("link.transport")
         self._dialers = Dialers(
             hello=hello,
-            local=None
-            if only_ray
-            else LocalDialer(loop, self.turn, spec.run_dir, self._limits, scratch),
+            local=LocalDialer(loop, self.turn, spec.run_dir, self._limits, scratch),
             ray=self.exchange,
         )
 
@@ -114,7 +112,8 @@ class LinkedRuntime:
     def link(self, local_name: str) -> Link:
         link = self._links.get(local_name)
         if link is None:
-            link = ActorLink(local_name, self.loop, self._dialers, self._limits)
+            dialers = self._dialers.to(self._transport, self.spec.broker_id, broker_of(local_name))
+            link = ActorLink(local_name, self.loop, dialers, self._limits)
             self._links[local_name] = link
         return link
 

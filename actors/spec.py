@@ -42,6 +42,12 @@ def broker_name(broker_id: int) -> str:
     return f"broker-{broker_id}"
 
 
+def broker_of(local_name: str) -> int:
+    """The broker that an actor of this name belongs to; -1 for the controller."""
+    kind, _, number = local_name.partition("/")[0].partition("-")
+    return int(number) if kind == BROKER and number.isdecimal() else -1
+
+
 def gateway_name(broker_id: int, index: int) -> str:
     return f"broker-{broker_id}/gateway-{index}"
 

@@ -37,8 +37,8 @@ _CREATE = Figure("create", "create 2,000 partitions, RF 3", "s")
 _VARIANTS = {
     "ray": ("links by Ray calls", {"link.transport": "ray"}),
     "bytes": (
-        "pulls carry bytes by Ray calls",
-        {"link.transport": "ray", "replica.pull.ranges": "never"},
+        "brokers as if on nodes of their own",
+        {"link.transport": "ray-between-brokers", "replica.pull.ranges": "never"},
     ),
 }
 

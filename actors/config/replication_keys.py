@@ -74,8 +74,8 @@ REPLICATION = (
         "auto",
         "How actors reach each other. `auto`: Unix sockets between actors of one node, Ray "
         "actor calls between nodes. `ray`: Ray actor calls everywhere, which is slower on one "
-        "node.",
-        one_of("auto", "ray"),
+        "node. `ray-between-brokers`: on one node as if each broker had its own.",
+        one_of("auto", "ray", "ray-between-brokers"),
         ours=True,
     ),
     broker_key(

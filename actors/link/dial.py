@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import msgspec
@@ -29,6 +29,8 @@ from mobula.actors.link.wire import (
 
 AUTO = "auto"
 RAY = "ray"
+RAY_BETWEEN_BROKERS = "ray-between-brokers"
+"""The values of `link.transport`."""
 
 _FIRST_DELAY_S = 0.01
 _LAST_DELAY_S = 0.5
@@ -51,6 +53,13 @@ class Dialers:
     hello: Hello
     local: Dialer | None = None
     ray: Dialer | None = None
+
+    def to(self, transport: str, from_broker: int, to_broker: int) -> Dialers:
+        """Those that `link.transport` allows; -1 is no broker's actor."""
+        apart = transport == RAY_BETWEEN_BROKERS and -1 < from_broker != to_broker > -1
+        if self.ray is not None and (apart or transport == RAY):
+            return replace(self, local=None)
+        return self
 
 
 OnOpen = Callable[[Pipe, Hello], None]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from mobula.actors.link.dial import Dialers, Dialling
+import pytest
+
+from mobula.actors.link.dial import AUTO, RAY, RAY_BETWEEN_BROKERS, Dialers, Dialling
 from mobula.actors.link.pipe import Pipe
 from mobula.actors.link.wire import VERSION, Hello, hello_frame
+from mobula.actors.spec import broker_of
 from tests.unit.link.fakes import FakeDialer, FakeLoop, as_loop
 
 HERE = "node-1"
@@ -136,3 +139,25 @@ def test_after_stop_nothing_is_dialled() -> None:
     assert search.local.pipes[0].closed
     assert len(search.local.pipes) == 1
     assert search.ray.pipes == []
+
+
+@pytest.mark.parametrize(
+    ("transport", "callee", "local"),
+    [
+        (AUTO, "broker-1/replica-0", True),
+        (RAY, "broker-0/replica-0", False),
+        (RAY, "controller", False),
+        (RAY_BETWEEN_BROKERS, "broker-0/replica-0", True),
+        (RAY_BETWEEN_BROKERS, "broker-1/replica-0", False),
+        (RAY_BETWEEN_BROKERS, "controller", True),
+    ],
+)
+def test_the_transport_decides_who_may_be_reached_by_a_socket(
+    transport: str, callee: str, local: bool
+) -> None:
+    dialers = Dialers(
+        Hello(VERSION, "broker-0/gateway-0", 1, HERE), FakeDialer("local"), FakeDialer("ray")
+    )
+    allowed = dialers.to(transport, 0, broker_of(callee))
+    assert (allowed.local is not None) is local
+    assert allowed.ray is not None
