@@ -74,9 +74,9 @@ def _line(client: subprocess.Popen[bytes]) -> bytes:
 
 
 def _end(client: subprocess.Popen[bytes]) -> None:
-    if client.poll() is None:
-        try:
-            client.communicate(timeout=5)
-        except subprocess.TimeoutExpired:
-            client.kill()
-            client.communicate()
+    """Also of one that ended by itself: its pipes are closed here."""
+    try:
+        client.communicate(timeout=5)
+    except subprocess.TimeoutExpired:
+        client.kill()
+        client.communicate()

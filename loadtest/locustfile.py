@@ -103,9 +103,8 @@ class ConsumeUser(User):
                 "auto.offset.reset": "latest",
             }
         )
-        found = _blocking(lambda: self._consumer.list_topics(topic, timeout=_TIMEOUT_S))
-        places = [TopicPartition(topic, index, -1) for index in found.topics[topic].partitions]
-        self._consumer.assign(places)
+        partitions = _blocking(lambda: _partitions(self._consumer, topic))
+        self._consumer.assign([TopicPartition(topic, index, -1) for index in partitions])
 
     def on_stop(self) -> None:
         _blocking(self._consumer.close)
@@ -120,6 +119,16 @@ class ConsumeUser(User):
         size = sum(len(m) for m in messages)
         error = None if failure is None else KafkaException(failure)
         _report(self, f"consume up to {self._most}", begun, size, error)
+
+
+def _partitions(consumer: Consumer, topic: str) -> list[int]:
+    """Of a topic that was just made: a broker hears of it a moment later than the first one."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while not (found := consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{topic} has no partitions after {_TIMEOUT_S:.0f} s")
+        time.sleep(0.05)
+    return list(found)
 
 
 def _report(user: User, name: str, begun: float, size: int, error: Exception | None) -> None:
