@@ -15,6 +15,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NoReturn, cast
 
 import msgspec
@@ -23,7 +24,8 @@ import uvloop
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from mobula.actors.hosted import Hosted
-from mobula.actors.link.courier import Bag
+from mobula.actors.link.courier import Answer, Bag
+from mobula.actors.link.exchange import MAX_HELD
 from mobula.actors.link.local import private_folder
 from mobula.actors.link.ray import RayCourier
 from mobula.actors.linked_runtime import LinkedRuntime, load_actor
@@ -41,6 +43,8 @@ from mobula.actors.spec import RAY_NAMESPACE, ActorSpec, socket_path
 logger = logging.getLogger(__name__)
 
 _STATUS_TIMEOUT_S = 10.0
+_ANSWER_TIMEOUT_S = 30.0
+"""Far more than the exchange holds a call: its loop stands still, and senders start over."""
 
 
 class RayRuntime(LinkedRuntime):
@@ -87,7 +91,7 @@ def create_host(
         max_restarts=-1,
         max_task_retries=0,
         enable_task_events=False,
-        concurrency_groups={"mail": 1, "control": 4},
+        concurrency_groups={"mail": MAX_HELD + 8, "control": 4},
     )(host_class or HostActor)
     return remote.options(
         name=spec.name,
@@ -137,11 +141,15 @@ class HostActor:
         return self._spec.name
 
     @ray.method(concurrency_group="mail")
-    def deliver(self, from_name: str, life: int, outbox: int, sequence: int, *pieces: bytes) -> int:
+    def deliver(
+        self, from_name: str, life: int, outbox: int, sequence: int, *pieces: bytes
+    ) -> Answer:
         """A bag of the exchange, its content in one or several pieces."""
         assert self._exchange is not None
         bag = Bag(from_name, life, outbox, sequence, b"")
-        return self._exchange.deliver(bag, bytearray().join(pieces))
+        answers: SimpleQueue[Answer] = SimpleQueue()
+        self._exchange.deliver(bag, bytearray().join(pieces), answers.put)
+        return answers.get(timeout=_ANSWER_TIMEOUT_S)
 
     @ray.method(concurrency_group="control")
     def ready(self, timeout_s: float) -> bool:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from mobula.actors.link.courier import Bag, Done
+from mobula.actors.link.courier import NOT_TAKEN, Bag, Done
 from mobula.actors.link.pipe import LinkLimits
 from mobula.actors.linked_runtime import LinkedRuntime, load_actor
 from mobula.actors.runtime import Actor, ActorFactory, Clock
@@ -154,9 +154,11 @@ class PostOffice:
         def carry() -> None:
             runtime = self._runtimes.get(to_name)
             if runtime is None or runtime.exchange is None:
-                done(0, f"no actor {to_name}")
+                done(NOT_TAKEN, f"no actor {to_name}")
             else:
-                done(runtime.exchange.deliver(bag, bytearray(bag.content)), "")
+                runtime.exchange.deliver(
+                    bag, bytearray(bag.content), lambda answer: done(answer, "")
+                )
 
         self._thread.submit(carry)
 

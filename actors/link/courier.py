@@ -16,8 +16,23 @@ class Bag(NamedTuple):
     content: bytes
 
 
-Done: TypeAlias = Callable[[int, str], None]
-"""The life of the peer that took the bag, or 0 and the reason why it was not taken."""
+class Answer(NamedTuple):
+    """What comes back for a bag: who took it, and perhaps a bag the other way."""
+
+    life: int
+    """Of the peer that took it; 0 when it was not taken."""
+    outbox: int = 0
+    """Of the peer; 0: nothing comes with the answer."""
+    sequence: int = 0
+    content: bytes = b""
+
+
+NOT_TAKEN = Answer(0)
+
+Answered: TypeAlias = Callable[[Answer], None]
+
+Done: TypeAlias = Callable[[Answer, str], None]
+"""The answer; where the bag was not taken, the reason too."""
 
 Source: TypeAlias = tuple[int, int]
 """A life and one of its outboxes."""

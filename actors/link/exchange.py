@@ -1,4 +1,4 @@
-"""Links carried by calls between two processes: post in bags, one under way or two.
+"""Links carried by calls between two processes: post in bags, a few under way.
 
 The exchange of an actor keeps one *outbox* per peer. It lives until a bag could not be
 delivered, or the peer has come back in a new *life* (a new process); all pipes to that
@@ -16,13 +16,15 @@ import struct
 import threading
 from collections.abc import Callable
 
-from mobula.actors.link.courier import Bag, Courier, Source
+from mobula.actors.link.courier import NOT_TAKEN, Answered, Bag, Courier, Source
 from mobula.actors.link.peer import OPEN, ExchangePipe, Peer
 from mobula.actors.link.pipe import Receiver
 from mobula.actors.link.session import ServingSession
 
 MAX_UNOPENED_BYTES = 64 * 1024 * 1024
 """What may wait for this actor's loop before senders have to wait."""
+MAX_HELD = 24
+"""Calls of others that wait for an answer; each takes a thread of the process."""
 KEEPALIVE_S = 1.0
 """How often an idle pair of actors finds out whether the other is still there."""
 
@@ -58,23 +60,30 @@ class Exchange:
         self._room = threading.Event()
         self._room.set()
 
-    def deliver(self, bag: Bag, content: bytearray) -> int:
-        """Take a bag, on one thread that is not the loop's; its `content` is ours now.
+    def deliver(self, bag: Bag, content: bytearray, answered: Answered) -> None:
+        """Take a bag, on a thread that is not the loop's; its `content` is ours now.
 
-        Returns this life, or 0: the bag goes on with something that this life knows
-        nothing of, and the sender must start over. Waits while too much is unopened.
+        `answered` is called once, on any thread: with this life and perhaps a bag, or
+        NOT_TAKEN, because the bag goes on with something that this life knows nothing of and
+        the sender must start over. Waits while too much is unopened.
         """
         source = (bag.life, bag.outbox)
         if bag.sequence == 0:
             self._known[bag.from_name] = source
         elif self._known.get(bag.from_name) != source:
-            return 0
+            answered(NOT_TAKEN)
+            return
         self._taken_bytes += len(content)
         while self._taken_bytes - self._opened_bytes > MAX_UNOPENED_BYTES and not self._closed:
             self._room.clear()
             self._room.wait(0.1)
-        taken = self.from_thread(self._arrived, bag.from_name, source, bag.sequence, content)
-        return self.life if taken else 0
+        if not self.from_thread(
+            self._arrived, bag.from_name, source, bag.sequence, content, answered
+        ):
+            answered(NOT_TAKEN)
+
+    def may_hold(self) -> bool:
+        return sum(peer.holds for peer in self._peers.values()) <= MAX_HELD
 
     def from_thread(self, callback: Callable[..., None], *args: object) -> bool:
         if self._closed:
@@ -86,11 +95,19 @@ class Exchange:
             return False
         return True
 
-    def _arrived(self, from_name: str, source: Source, sequence: int, content: bytearray) -> None:
+    def _arrived(
+        self,
+        from_name: str,
+        source: Source,
+        sequence: int,
+        content: bytearray,
+        answered: Answered,
+    ) -> None:
         self._opened_bytes += len(content)
         if not self._room.is_set():
             self._room.set()
         if self._closed:
+            answered(NOT_TAKEN)
             return
         peer = self._peer(from_name)
         try:
@@ -98,6 +115,7 @@ class Exchange:
         except struct.error:
             self._known.pop(from_name, None)
             peer.broken("a bag that cannot be read")
+        peer.hold(source, sequence, answered)
 
     def dial(self, target: str, receiver: Receiver) -> ExchangePipe:
         peer = self._peer(target)

@@ -1,8 +1,9 @@
 """All the pipes between this actor and one other, and the bags that carry them.
 
 What pipes send in a turn goes into one bag (one bytes object), and what is sent while
-bags are under way goes with the next. Bags are numbered, so they are opened in order. A
-bag holds chunks, one per pipe:
+bags are under way goes with the next. A bag goes in a call, or in the answer to a call of
+the peer, which is held back for that: a call and its answer cost half of two calls. Bags
+are numbered, so they are opened in order. A bag holds chunks, one per pipe:
 
     u64 pipe | u8 kind (open, data, close) | u32 length | frames
 
@@ -17,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from mobula.actors.link.courier import Bag, Courier, Source
+from mobula.actors.link.courier import Answer, Answered, Bag, Courier, Source
 from mobula.actors.link.interface import Buffer
 from mobula.actors.link.pipe import Receiver
 from mobula.actors.link.session import ServingSession
@@ -26,10 +27,13 @@ OPEN = 0
 DATA = 1
 CLOSE = 2
 
-MAX_BAGS_UNDER_WAY = 2
+MAX_BAGS_UNDER_WAY = 3
+"""One of them may be held by the peer."""
 MAX_BAG_BYTES = 4 * 1024 * 1024
 """A bag is closed when it has this much; a larger frame travels alone."""
 
+_NO_PIPE = 0
+_NOTICES = 5
 _CHUNK = struct.Struct(">QBI")
 _LENGTH = struct.Struct(">I")
 
@@ -44,6 +48,7 @@ class Office(Protocol):
     accept: Callable[[], ServingSession]
 
     def from_thread(self, callback: Callable[..., None], *args: object) -> bool: ...
+    def may_hold(self) -> bool: ...
 
 
 class ExchangePipe:
@@ -97,6 +102,8 @@ class _Outbox:
         """Of the peer that takes the bags; 0 until the first is taken."""
         self.used = False
         """Since the last keepalive."""
+        self.answered = False
+        """A bag went in an answer: nobody says whether it was taken."""
 
 
 class _Inbox:
@@ -120,6 +127,17 @@ class Peer:
         self._ready: dict[int, ExchangePipe] = {}
         self._closing: list[int] = []
         self._scheduled = False
+        self._held: Answered | None = None
+        """A call of the peer that waits for post of ours."""
+        self._held_life = 0
+        """Of the peer that made it: a former one takes nothing any more."""
+        self._held_long = False
+        self._notices = 0
+        """How often the peer may yet be told of a new outbox, once a keepalive."""
+
+    @property
+    def holds(self) -> bool:
+        return self._held is not None
 
     def has_post(self, pipe: ExchangePipe) -> None:
         if pipe.pipe_id in self.pipes:
@@ -151,11 +169,18 @@ class Peer:
 
     def _flush(self) -> None:
         """Send bags while some may be under way. Until the first one was taken there is
-        only that one: the peer learns from it which outbox of ours it deals with."""
+        only that one, in a call: the peer learns from it which outbox of ours it deals with."""
         outbox = self._outbox
-        limit = MAX_BAGS_UNDER_WAY if outbox.peer_life else 1
-        while (self._ready or self._closing) and outbox.under_way < limit:
-            self._send(self._pack())
+        while self._ready or self._closing:
+            if self._held is not None and self._held_life == outbox.peer_life:
+                sequence = outbox.sequence
+                outbox.sequence += 1
+                outbox.used = outbox.answered = True
+                self._release(Answer(self._office.life, outbox.number, sequence, self._pack()))
+            elif outbox.under_way < (MAX_BAGS_UNDER_WAY if outbox.peer_life else 1):
+                self._send(self._pack())
+            else:
+                return
 
     def _pack(self) -> bytes:
         bag: list[Buffer] = []
@@ -180,25 +205,55 @@ class Peer:
         outbox.used = True
         office = self._office
 
-        def done(life: int, reason: str) -> None:
-            office.from_thread(self._delivered, outbox, life, reason)
+        def done(answer: Answer, reason: str) -> None:
+            office.from_thread(self._delivered, outbox, answer, reason)
 
         bag = Bag(office.name, office.life, outbox.number, sequence, content)
         office.courier.deliver(self.name, bag, done)
 
-    def _delivered(self, outbox: _Outbox, life: int, reason: str) -> None:
+    def _delivered(self, outbox: _Outbox, answer: Answer, reason: str) -> None:
+        life = answer.life
+        follows = True
+        if answer.outbox:
+            source = (life, answer.outbox)
+            try:
+                follows = self.arrived(source, answer.sequence, bytearray(answer.content))
+            except struct.error:
+                self.broken("a bag that cannot be read")
         if outbox is not self._outbox:
+            return
+        if not follows:
+            self.broken("the peer goes on with something unknown here")
             return
         if outbox.peer_life not in {0, life} or life == 0:
             self.broken(reason or "the peer has a new life")
             return
         outbox.peer_life = life
         outbox.under_way -= 1
+        self._notices = 0
         self._flush()
+
+    def hold(self, source: Source, sequence: int, answered: Answered) -> None:
+        """A bag has arrived: answer it with post of ours, when there is some. The first bag is
+        answered at once, for its sender waits with the rest; and one is held at a time."""
+        self._release(Answer(self._office.life))
+        self._held = answered
+        self._held_life = source[0]
+        self._held_long = False
+        inbox = self._inbox
+        known = inbox is not None and inbox.source == source
+        if not known or sequence == 0 or not self._office.may_hold():
+            self._release(Answer(self._office.life))
+
+    def _release(self, answer: Answer) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held(answer)
 
     def broken(self, reason: str) -> None:
         """Start over with a new outbox; every pipe is lost, here and at the peer."""
-        self._outbox = _Outbox(self._outbox.number + 1)
+        self._release(Answer(self._office.life))
+        former, self._outbox = self._outbox, _Outbox(self._outbox.number + 1)
         self._ready.clear()
         self._closing.clear()
         pipes = list(self.pipes.values())
@@ -207,6 +262,10 @@ class Peer:
         for pipe in pipes:
             if pipe.bound_to is not None:
                 self._say_close(pipe.pipe_id)
+        # And it must hear of the new outbox: what it said in an answer may be lost.
+        if former.peer_life:
+            self._notices = _NOTICES
+            self._say_close(_NO_PIPE)
 
     def _lose(self, pipes: list[ExchangePipe], reason: str) -> None:
         for pipe in pipes:
@@ -214,11 +273,12 @@ class Peer:
                 self._forget(pipe)
                 pipe.receiver.lost(reason)
 
-    def arrived(self, source: Source, sequence: int, content: bytearray) -> None:
+    def arrived(self, source: Source, sequence: int, content: bytearray) -> bool:
+        """False: it goes on with something that never came here, or is over."""
         inbox = self._inbox
         if inbox is None or inbox.source != source:
             if sequence != 0:
-                return
+                return False
             inbox = self._inbox = _Inbox(source)
             self._meet(source)
         inbox.early[sequence] = content
@@ -226,11 +286,16 @@ class Peer:
             content = inbox.early.pop(inbox.next_sequence)
             inbox.next_sequence += 1
             self._open_bag(inbox, content)
+        return True
 
     def _meet(self, source: Source) -> None:
-        """The peer has a new outbox, so what its former one said is over."""
+        """The peer has a new outbox, so what its former one said is over; and a bag that went
+        in an answer to the former may be lost."""
         if self._outbox.peer_life not in {0, source[0]}:
             self.broken("the peer has a new life")
+            return
+        if self._outbox.answered:
+            self.broken("the peer has started over")
             return
         former = [pipe for pipe in self.pipes.values() if pipe.bound_to not in {None, source}]
         self._lose(former, "the peer has started over")
@@ -278,8 +343,15 @@ class Peer:
         self._flush()
 
     def keep_alive(self) -> None:
-        """Say each pipe's name once: the peer closes those that it does not know."""
+        """Say each pipe's name once: the peer closes those that it does not know. And let go
+        of a call that is held since the last time: its sender does the same."""
         outbox = self._outbox
+        if self._held_long:
+            self._release(Answer(self._office.life))
+        self._held_long = self._held is not None
+        if self._notices and outbox.under_way == 0:
+            self._notices -= 1
+            self._say_close(_NO_PIPE)
         if self.pipes and not outbox.used and outbox.under_way == 0:
             self._ready.update(self.pipes)
             self._flush()

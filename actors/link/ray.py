@@ -14,7 +14,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from mobula.actors.link.courier import Bag, Done
+from mobula.actors.link.courier import NOT_TAKEN, Answer, Bag, Done
 from mobula.actors.spec import RAY_NAMESPACE
 
 _INLINE_BYTES = 96 * 1024
@@ -51,24 +51,24 @@ class RayCourier:
         try:
             host = ray.get_actor(f"{self._cluster}/{to_name}", RAY_NAMESPACE)
         except (ValueError, RayError) as error:
-            done(0, f"not found: {error}")
+            done(NOT_TAKEN, f"not found: {error}")
             return
         self._hosts[to_name] = host
         self._send(host, to_name, bag, done)
 
     def _send(self, host: Any, to_name: str, bag: Bag, done: Done) -> None:
-        def completed(future: Future[int]) -> None:
+        def completed(future: Future[Answer]) -> None:
             error = future.exception()
             if error is None:
                 done(future.result(), "")
             else:
                 self._hosts.pop(to_name, None)
-                done(0, f"{type(error).__name__}: {error}".split("\n", 1)[0])
+                done(NOT_TAKEN, f"{type(error).__name__}: {error}".split("\n", 1)[0])
 
         try:
             reference = host.deliver.remote(*bag[:-1], *pieces_of(bag.content))
         except RayError as error:
             self._hosts.pop(to_name, None)
-            done(0, str(error))
+            done(NOT_TAKEN, str(error))
             return
         reference.future().add_done_callback(completed)

@@ -18,14 +18,17 @@ def test_locust_reports_produce_and_consume_apart_with_their_throughput(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
     prefix = tmp_path / "load"
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless",
          "--host", cluster.bootstrap, "--users", "2", "--spawn-rate", "2", "--run-time", "3s",
          "--csv", str(prefix), "--topic", "locust", "--only-summary"],
-        check=True,
-        capture_output=True,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         timeout=90,
     )  # fmt: skip
+    assert done.returncode == 0, done.stdout
     with Path(f"{prefix}_stats.csv").open() as file:
         rows = {row["Name"]: row for row in csv.DictReader(file)}
     with Path(f"{prefix}_throughput.csv").open() as file:
