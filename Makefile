@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PACKAGES := protocol storage actors cluster loadtest
 
-.PHONY: up test check format docs versus loadtest clean help
+.PHONY: up test check format docs versus growth loadtest clean help
 
 help:
 	@echo "make up      start three brokers on this machine (ARGS='--name two --port 19092' for another)"
@@ -13,6 +13,7 @@ help:
 	@echo "make check   ruff, mypy, import-linter"
 	@echo "make format  format the code"
 	@echo "make versus  compare with Apache Kafka on this machine (ARGS=--quick takes 3 minutes)"
+	@echo "make growth  what partitions, connections and brokers cost (12 minutes)"
 	@echo "make loadtest  half a minute of locust on a cluster of its own, and its report"
 	@echo "make docs    write the generated pages of docs/"
 	@echo "make clean   remove .venv and what tools left behind"
@@ -35,6 +36,9 @@ format: $(VENV)/.installed-dev
 
 versus: $(VENV)/.installed-dev
 	$(BIN)/python -m mobula.loadtest.versus $(ARGS)
+
+growth: $(VENV)/.installed-dev
+	$(BIN)/python -m mobula.loadtest.growth $(ARGS)
 
 loadtest: $(VENV)/.installed-dev
 	$(BIN)/python -m mobula.loadtest.headless $(ARGS)

@@ -121,24 +121,26 @@ def _temporary_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"mobula-{secrets.token_hex(8)}"
 
 
+_PORTS = range(15_000, 32_000)
+"""Below those that systems give to outgoing connections: one of these could take a port
+between the moment it is found free and the start of its broker."""
+
+
 def free_ports(count: int) -> int:
     """The first of `count` free ports in a row on the loopback address."""
     for _ in range(200):
+        first = secrets.choice(_PORTS[: len(_PORTS) - count])
         with contextlib.ExitStack() as held:
-            first = _bind(held, 0)
-            if first is None or first + count > 65535:
-                continue
-            if all(_bind(held, first + index) is not None for index in range(1, count)):
+            if all(_binds(held, first + index) for index in range(count)):
                 return first
     raise OSError(f"no {count} free ports in a row on this machine")
 
 
-def _bind(held: contextlib.ExitStack, port: int) -> int | None:
+def _binds(held: contextlib.ExitStack, port: int) -> bool:
     sock = held.enter_context(socket.socket())
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind(("127.0.0.1", port))
     except OSError:
-        return None
-    bound: int = sock.getsockname()[1]
-    return bound
+        return False
+    return True

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from mobula.cluster.local import free_ports
+from mobula.loadtest.jobs import Failed
 
 _JVM = (
     "-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
@@ -54,8 +55,8 @@ class KafkaCluster:
     def start(self) -> None:
         """Returns at once; a client finds out when it is ready."""
         for node in range(self._nodes):
-            log = self._folder / f"kafka-{node}" / "server.log"
-            self._running.append(self._java(_JVM, "kafka.Kafka", str(self._file(node)), out=log))
+            arguments = "kafka.Kafka", str(self._file(node))
+            self._running.append(self._java(_JVM, *arguments, out=self._log(node)))
 
     def stop(self) -> None:
         for process in self._running:
@@ -70,6 +71,16 @@ class KafkaCluster:
 
     def processes(self) -> list[psutil.Process]:
         return [psutil.Process(process.pid) for process in self._running]
+
+    def check_alive(self) -> None:
+        """Raises Failed with the last of its log when a node has ended by itself."""
+        for node, process in enumerate(self._running):
+            if process.poll() is not None:
+                said = self._log(node).read_text(errors="replace")[-2000:]
+                raise Failed(f"node {node} of Apache Kafka ended by itself: {said}")
+
+    def _log(self, node: int) -> Path:
+        return self._folder / f"kafka-{node}" / "server.log"
 
     def _file(self, node: int) -> Path:
         return self._folder / f"kafka-{node}" / "server.properties"

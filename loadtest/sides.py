@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from mobula.cluster import LocalCluster
 from mobula.cluster.state import find_cluster
 from mobula.loadtest.apache_kafka import KafkaCluster
+from mobula.loadtest.jobs import Failed
 
 COMMON = {
     "min.insync.replicas": "2",
@@ -37,11 +38,13 @@ class Cluster(Protocol):
     def start(self) -> object: ...
     def stop(self) -> None: ...
     def processes(self) -> list[psutil.Process]: ...
+    def check_alive(self) -> None:
+        """Raises Failed when a process has ended by itself."""
 
 
 class OurCluster:
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        self._cluster = LocalCluster(data_dir=folder, config={**COMMON, **settings})
+    def __init__(self, folder: Path, settings: Mapping[str, str], brokers: int) -> None:
+        self._cluster = LocalCluster(brokers, data_dir=folder, config={**COMMON, **settings})
 
     @property
     def bootstrap(self) -> str:
@@ -52,6 +55,9 @@ class OurCluster:
 
     def stop(self) -> None:
         self._cluster.stop()
+
+    def check_alive(self) -> None:
+        """Its supervisor sees to that: `start` fails, and later Ray makes an actor anew."""
 
     def processes(self) -> list[psutil.Process]:
         """Every process: Ray's own and the supervisor too."""
@@ -88,7 +94,8 @@ class Side:
         end = time.monotonic() + _ADMIN_TIMEOUT_S
         while not self._sees_all(self._admin):
             if time.monotonic() > end:
-                raise TimeoutError(f"{self.title} was not ready after {_ADMIN_TIMEOUT_S} s")
+                raise Failed(f"{self.title} was not ready after {_ADMIN_TIMEOUT_S} s")
+            self._cluster.check_alive()
             time.sleep(0.02)
 
     def _sees_all(self, admin: AdminClient) -> bool:
@@ -118,7 +125,7 @@ class Side:
             found = self._admin.list_topics(topic, timeout=60).topics[topic].partitions
             if len(found) == partitions and all(p.leader >= 0 for p in found.values()):
                 return
-        raise TimeoutError(f"{topic} has no leaders after {_ADMIN_TIMEOUT_S} s")
+        raise Failed(f"{topic} has no leaders after {_ADMIN_TIMEOUT_S} s")
 
     def delete_topic(self, topic: str) -> None:
         """Returns when its files are gone: the next load finds the disk as this one did."""
@@ -129,9 +136,9 @@ class Side:
             time.sleep(0.1)
 
 
-def our_side(name: str, title: str, settings: Mapping[str, str]) -> Side:
+def our_side(name: str, title: str, settings: Mapping[str, str], brokers: int = 3) -> Side:
     folder = _folder()
-    return Side(name, title, OurCluster(folder, settings), folder)
+    return Side(name, title, OurCluster(folder, settings, brokers), folder)
 
 
 def kafka_side(jars: Path) -> Side:

@@ -174,6 +174,8 @@ class Comparison:
 
     def _say(self, what: str) -> None:
         self._progress.update(self._task, description=what)
+        if not self._progress.console.is_terminal:
+            self._progress.console.print(what)
 
 
 @contextmanager
