@@ -15,7 +15,7 @@ help:
 	@echo "make versus  compare with Apache Kafka on this machine (ARGS=--quick takes 3 minutes)"
 	@echo "make loadtest  half a minute of locust on a cluster of its own, and its report"
 	@echo "make record-kafka  ask Apache Kafka the conformance scenarios anew (needs Java and Maven)"
-	@echo "make docs    write the generated pages of docs/"
+	@echo "make docs    write the generated pages of docs/, and the README's table"
 	@echo "make clean   remove .venv and what tools left behind"
 
 up: $(VENV)/.installed
@@ -44,7 +44,7 @@ record-kafka: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.conformance.record $(ARGS)
 
 docs: $(VENV)/.installed
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -64,7 +64,7 @@ def test_the_answers_are_those_of_apache_kafka(
             reasons = [
                 line
                 for line in EXPLAINED
-                if line.covers(scenario.api, scenario.name, version, differs.path)
+                if line.covers(scenario.api, scenario.name, version, differs)
             ]
             needed.update(reasons)
             if not reasons:
