@@ -18,7 +18,8 @@ from mobula.protocol.api import ApiKey
 from tests.conformance import recording
 from tests.conformance.scenario import Scenario, all_scenarios
 from tests.conformance.settings import SETTINGS
-from tests.conformance.side import Brokers, Side
+from tests.conformance.side import CLOSED, Brokers
+from tests.conformance.wire import encode_request
 
 _START_S = 120
 
@@ -66,9 +67,9 @@ def ready(bootstrap: str) -> Brokers:
 
 
 def _sees_all(brokers: Brokers, index: int) -> bool:
-    side = Side(brokers, ApiKey.METADATA, "start")
-    answer = side.do(index, ApiKey.METADATA, 9, {"topics": []})
-    return len(answer["brokers"]) == len(brokers.addresses)
+    body = encode_request(ApiKey.METADATA, 9, {"topics": []})
+    answer = brokers.exchange(index, ApiKey.METADATA, 9, body)
+    return answer != CLOSED and len(answer["brokers"]) == len(brokers.addresses)
 
 
 def record(scenarios: list[Scenario], brokers: Brokers) -> int:

@@ -9,12 +9,16 @@ A scenario is a plain function. It sets up what it needs by ordinary requests, a
 
 It runs once for every version that our brokers serve, or for `versions`. Every answer to
 `on.ask` is compared with Apache Kafka's, field by field; what else it does is set-up.
-The helpers of a scenario are the methods of `Side` (`side.py`).
+The helpers of a scenario are the methods of `Side` (`side.py`): `topic`, `shared_topic`,
+`name`, `produce`, `leader`, `wait_until...`, and `do` for any other request of the set-up.
+A request is a tree by kio's field names, of which a version takes what it has; or the body's
+bytes, where it shall be malformed (`encode_request`, `with_null` of `wire.py` help).
 
 To add an API: write `scenarios/<api>.py`, run `make record-kafka ARGS=<api>`, look at what
 Kafka answered in `recorded/<api>.json`, run `pytest tests/conformance`, and mend what
-differs or, where that must be so, say why in `differences.py`. Every version that is served
-needs a good scenario and a bad one.
+differs or, where that must be so, say why in `differences.py`; then `make docs`. Every version
+that is served needs a good scenario and a bad one. Where two runs of Kafka itself answer
+differently, the scenario asks wrongly, or `fields.py` lacks a field.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -78,30 +79,36 @@ class Brokers:
     ) -> Json:
         """The decoded answer, or CLOSED; the connection stays open for the next request."""
         answer_version = version if answer_version is None else answer_version
-        try:
-            connection = self._connection(broker)
+
+        def ask(connection: Connection) -> Json:
             correlation_id = connection.send(key, version, body, client_id)
             found = connection.receive(key, answer_version, correlation_id)
-        except ConnectionClosedError:
-            self._forget(broker)
-            return CLOSED
-        except TimeoutError:
-            self._forget(broker)
-            raise
-        return decode_response(key, answer_version, found)
+            return decode_response(key, answer_version, found)
+
+        return self._with_connection(broker, ask)
 
     def exchange_unanswered(self, broker: int, key: int, version: int, body: bytes) -> Json:
         """A request that expects no response: CLOSED, or NO_ANSWER when the broker went on
         with the next request."""
-        try:
-            connection = self._connection(broker)
+
+        def ask(connection: Connection) -> Json:
             connection.send(key, version, body, CLIENT_ID)
             follows = connection.send(ApiKey.API_VERSIONS, 0, b"", CLIENT_ID)
             connection.receive(ApiKey.API_VERSIONS, 0, follows)
+            return NO_ANSWER
+
+        return self._with_connection(broker, ask)
+
+    def _with_connection(self, broker: int, ask: Callable[[Connection], Json]) -> Json:
+        try:
+            return ask(self._connection(broker))
         except ConnectionClosedError:
             self._forget(broker)
             return CLOSED
-        return NO_ANSWER
+        except (AssertionError, TimeoutError):
+            # What is still to come on it belongs to this request.
+            self._forget(broker)
+            raise
 
     def close(self) -> None:
         for broker in list(self._connections):
@@ -223,7 +230,7 @@ class Side:
         """Every broker describes the topic, each partition with a leader that answers."""
         for broker in range(len(self._brokers.addresses)):
             self.wait_until(
-                lambda broker=broker: self._is_led(broker, name, partitions),
+                partial(self._is_led, broker, name, partitions),
                 f"broker {broker} to know the leaders of {name}",
             )
         led: dict[int, list[int]] = {}
@@ -231,7 +238,7 @@ class Side:
             led.setdefault(partition["leader_id"], []).append(partition["partition_index"])
         for leader, indexes in led.items():
             self.wait_until(
-                lambda leader=leader, indexes=indexes: self._answers(leader, name, indexes),
+                partial(self._answers, leader, name, indexes),
                 f"broker {leader} to lead partitions of {name}",
             )
 
@@ -239,7 +246,7 @@ class Side:
         """No broker knows the topic any more."""
         for broker in range(len(self._brokers.addresses)):
             self.wait_until(
-                lambda broker=broker: not self._partitions(broker, name),
+                partial(self._is_gone, broker, name),
                 f"broker {broker} to forget {name}",
             )
 
@@ -280,6 +287,9 @@ class Side:
         )
         (topic,) = answer["topics"]
         return {partition["partition_index"]: partition for partition in topic["partitions"]}
+
+    def _is_gone(self, broker: int, name: str) -> bool:
+        return not self._partitions(broker, name)
 
     def _is_led(self, broker: int, name: str, partitions: int | None) -> bool:
         found = self._partitions(broker, name).values()

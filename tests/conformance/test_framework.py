@@ -121,7 +121,7 @@ def test_records_are_shown_as_batches() -> None:
 
 def test_a_recording_reads_back_as_it_was_saved(tmp_path: Path) -> None:
     long = [{"name": f"topic-{index}", "error_code": "none"} for index in range(20)]
-    answers = {
+    answers: recording.Answers = {
         "one": {0: [{"topics": long}], 1: [{"topics": long}], 3: [{"topics": long, "x": 1}]},
         "two": {0: ["closed", {"topics": long}]},
     }

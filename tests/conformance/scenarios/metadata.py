@@ -53,13 +53,13 @@ def a_topic_with_one_replica(on: Side, version: int) -> None:
 def all_topics(on: Side, version: int) -> None:
     on.topic("a")
     on.topic("b", [[1, 2]])
-    everything = {"topics": None if version else [], "allow_auto_topic_creation": False}
+    everything: Tree = {"topics": None if version else [], "allow_auto_topic_creation": False}
     on.ask(0, API, version, everything, own_topics_only=True)
 
 
 @scenario(API, good=True)
 def no_topics(on: Side, version: int) -> None:
-    nothing = {"topics": [] if version else None, "allow_auto_topic_creation": False}
+    nothing: Tree = {"topics": [] if version else None, "allow_auto_topic_creation": False}
     on.ask(0, API, version, nothing, own_topics_only=True)
 
 
