@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PACKAGES := protocol storage actors cluster loadtest
 
-.PHONY: up test check format docs versus growth loadtest clean help
+.PHONY: up test check format docs versus growth loadtest record-kafka clean help
 
 help:
 	@echo "make up      start three brokers on this machine (ARGS='--name two --port 19092' for another)"
@@ -15,7 +15,8 @@ help:
 	@echo "make versus  compare with Apache Kafka on this machine (ARGS=--quick takes 3 minutes)"
 	@echo "make growth  what partitions, connections and brokers cost (12 minutes)"
 	@echo "make loadtest  half a minute of locust on a cluster of its own, and its report"
-	@echo "make docs    write the generated pages of docs/"
+	@echo "make record-kafka  ask Apache Kafka the conformance scenarios anew (needs Java and Maven)"
+	@echo "make docs    write the generated pages of docs/, and the README's table"
 	@echo "make clean   remove .venv and what tools left behind"
 
 up: $(VENV)/.installed
@@ -43,8 +44,11 @@ growth: $(VENV)/.installed-dev
 loadtest: $(VENV)/.installed-dev
 	$(BIN)/python -m mobula.loadtest.headless $(ARGS)
 
+record-kafka: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.conformance.record $(ARGS)
+
 docs: $(VENV)/.installed
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that are tables of the code: `make docs`.
+"""Writes the pages of docs/ that are tables of the code, and the README's: `make docs`.
 
 A test fails when a page is not what this gives.
 """
@@ -12,19 +12,36 @@ from mobula.actors.config.definitions import BROKER_KEYS, TOPIC_KEYS
 from mobula.actors.config.key import Key
 from mobula.actors.gateway.forwarding_manager import Forwarded
 from mobula.actors.gateway.kafka_apis import HANDLERS
+from mobula.loadtest.kafka_jars import KAFKA_VERSION
+from mobula.protocol.api import ApiKey
+from tests.conformance.differences import Explained
+from tests.conformance.table import Compared, compared
 
 FOLDER = Path(__file__).parent
+README = FOLDER.parent / "README.md"
+_BEGIN, _END = "<!-- compatibility -->\n", "<!-- /compatibility -->\n"
 
 
 def pages() -> dict[str, str]:
     """Text by file name."""
-    return {"apis.md": _apis(), "configuration.md": _configuration()}
+    return {
+        "apis.md": _apis(),
+        "compatibility.md": _compatibility(),
+        "configuration.md": _configuration(),
+    }
+
+
+def readme() -> str:
+    """The README with its table as it should be."""
+    before, _, rest = README.read_text().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return before + _BEGIN + _summary() + _END + after
 
 
 def _apis() -> str:
     rows = [
         (
-            handler.API.key.name.replace("_", " ").title().replace(" ", ""),
+            _title(handler.API.key),
             str(int(handler.API.key)),
             _versions(handler.API.versions),
             _versions(handler.API.served or handler.API.versions),
@@ -46,6 +63,80 @@ def _apis() -> str:
             "",
         ]
     )
+
+
+def _compatibility() -> str:
+    rows = compared()
+    return "\n".join(
+        [
+            "# Compatibility",
+            "",
+            "Written by `make docs`. The scenarios of `tests/conformance/` are requests, good and",
+            f"bad, in every version. What Apache Kafka {KAFKA_VERSION} answers is recorded",
+            "(`make record-kafka`); `make test` asks our brokers the same and compares field by",
+            "field. Only what must differ between two clusters (ids, addresses, times) is compared",
+            "by what it stands for. Every other difference is listed here, or fails the tests.",
+            "",
+            "| API | versions | scenarios | exchanges compared | explained differences |",
+            "|---|---|---|---|---|",
+            *(
+                f"| {_title(row.api)} | {_versions(row.versions)} | {row.scenarios} "
+                f"| {row.exchanges} | {len(row.explained)} |"
+                for row in rows
+            ),
+            f"| all | | {sum(row.scenarios for row in rows)} | {_exchanges(rows)} "
+            f"| {_explained(rows)} |",
+            "",
+            "## Explained differences",
+            "",
+            *(line for row in rows if row.explained for line in _reasons(row)),
+        ]
+    )
+
+
+def _reasons(row: Compared) -> Iterator[str]:
+    yield f"### {_title(row.api)}"
+    yield ""
+    yield from (f"- {_where(line)}: {line.why}" for line in row.explained)
+    yield ""
+
+
+def _where(line: Explained) -> str:
+    scenario = "" if line.scenario == "*" else f" of `{line.scenario}`"
+    versions = "" if line.versions is None else f", version {_versions(line.versions)}"
+    return ("all" if line.path == "*" else f"`{line.path}`") + scenario + versions
+
+
+def _summary() -> str:
+    rows = compared()
+    return "\n".join(
+        [
+            f"{_exchanges(rows)} exchanges of raw requests, good and bad, are compared field by",
+            f"field with what Apache Kafka {KAFKA_VERSION} answers; {_explained(rows)} differences",
+            "have a reason ([docs/compatibility.md](docs/compatibility.md)).",
+            "",
+            "| API | versions | exchanges | explained differences |",
+            "|---|---|---|---|",
+            *(
+                f"| {_title(row.api)} | {_versions(row.versions)} | {row.exchanges} "
+                f"| {_cell(' '.join(dict.fromkeys(line.why for line in row.explained)))} |"
+                for row in rows
+            ),
+            "",
+        ]
+    )
+
+
+def _exchanges(rows: Iterable[Compared]) -> int:
+    return sum(row.exchanges for row in rows)
+
+
+def _explained(rows: Iterable[Compared]) -> int:
+    return sum(len(row.explained) for row in rows)
+
+
+def _title(api: ApiKey) -> str:
+    return api.name.replace("_", " ").title().replace(" ", "")
 
 
 def _versions(versions: range) -> str:
@@ -92,3 +183,4 @@ def _cell(text: str) -> str:
 if __name__ == "__main__":
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
+    README.write_text(readme())

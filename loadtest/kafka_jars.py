@@ -7,6 +7,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+KAFKA_VERSION = "4.3.1"
+"""As the pom says."""
+
 _POM = Path(__file__).parent / "kafka" / "pom.xml"
 _JARS = _POM.parent / "target" / "jars"
 _DONE = _JARS / ".complete"

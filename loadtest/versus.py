@@ -20,13 +20,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mobula.loadtest.jobs import Failed
-from mobula.loadtest.kafka_jars import NoKafkaError, kafka_jars
+from mobula.loadtest.kafka_jars import KAFKA_VERSION, NoKafkaError, kafka_jars
 from mobula.loadtest.loads import CONSUME_LOADS, LATENCY_LOADS, PRODUCE_LOADS, Figure, Load
 from mobula.loadtest.measured import KAFKA, OURS, Measured, begin
 from mobula.loadtest.report import chart, print_table
 from mobula.loadtest.sides import Side, kafka_side, our_side
 
-KAFKA_VERSION = "4.3.1"
 _IDLE_TOPICS, _IDLE_PARTITIONS = 20, 100
 _STILL_RISING = 1.05
 _REST_S = 5.0

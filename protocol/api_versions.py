@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mobula.protocol.api import ApiKey
-from mobula.protocol.errors import DecodeError, ErrorCode, KafkaError
+from mobula.protocol.errors import ErrorCode, KafkaError
 from mobula.protocol.primitives import (
     INT16,
     INT32,
@@ -46,21 +46,18 @@ class ApiVersionsRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode_api_versions_request(version: int, body: memoryview) -> ApiVersionsRequest:
-    """DecodeError: not such a request. KafkaError: a name that no software may have."""
-    name = software_version = ""
-    at = 0
-    if version >= FIRST_FLEXIBLE:
-        name, at = read_compact_string(body, at)
-        software_version, at = read_compact_string(body, at)
-        at = skip_tags(body, at)
-    if at != len(body):
-        raise DecodeError(f"{len(body) - at} bytes too many after an ApiVersions request")
-    if version >= FIRST_FLEXIBLE:
-        for value in (name, software_version):
-            if not _SOFTWARE.fullmatch(value):
-                raise KafkaError(
-                    ErrorCode.invalid_request, f"{value[:80]!r} names no client software"
-                )
+    """DecodeError: not such a request. KafkaError: a name that no software may have.
+
+    What follows the request is ignored, as Kafka does.
+    """
+    if version < FIRST_FLEXIBLE:
+        return ApiVersionsRequest()
+    name, at = read_compact_string(body, 0)
+    software_version, at = read_compact_string(body, at)
+    skip_tags(body, at)
+    for value in (name, software_version):
+        if not _SOFTWARE.fullmatch(value):
+            raise KafkaError(ErrorCode.invalid_request, f"{value[:80]!r} names no client software")
     return ApiVersionsRequest(name, software_version)
 
 

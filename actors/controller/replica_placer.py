@@ -56,7 +56,8 @@ def _check(usable: Sequence[UsableBroker], replication_factor: int) -> None:
         raise KafkaError(
             ErrorCode.invalid_replication_factor,
             f"The target replication factor of {replication_factor} cannot be reached because "
-            f"only {len(usable)} broker(s) are registered.",
+            f"only {len(usable)} broker(s) are registered or some brokers have all their log "
+            "directories cordoned.",
         )
     if all(broker.fenced for broker in usable):
         raise KafkaError(ErrorCode.invalid_replication_factor, "All brokers are currently fenced.")

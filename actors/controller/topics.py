@@ -60,9 +60,9 @@ class TopicControl:
         """The topics there are, by what new names must differ in."""
         return {collision_key(name): name for name in self._image.topic_ids}
 
-    def create(self, topic: NewTopic, taken: Mapping[str, str], budget: int) -> CreatedTopic:
+    def create(self, topic: NewTopic, taken: Mapping[str, str]) -> CreatedTopic:
         """Records for one topic; `taken` are `collision_keys`, those of topics made earlier in
-        the same request among them, and `budget` the partitions that it may still have."""
+        the same request among them."""
         if topic.name in self._image.topic_ids:
             raise KafkaError(
                 ErrorCode.topic_already_exists, f"Topic '{topic.name}' already exists."
@@ -75,8 +75,7 @@ class TopicControl:
                 f"Topic '{topic.name}' collides with existing topic: {other}",
             )
         configs = _checked_configs(topic.configs)
-        placement = self._assigned(topic) if topic.assignments else self._placed(topic, budget)
-        _check_budget(len(placement), budget)
+        placement = self._assigned(topic) if topic.assignments else self._placed(topic)
         topic_id = random_uuid(self._random)
         return CreatedTopic(
             topic_id=topic_id,
@@ -128,7 +127,7 @@ class TopicControl:
                 self._check_assignment(index, replicas, replication_factor)
         return self._new_partitions(topic.topic_id, present, placement)
 
-    def _placed(self, topic: NewTopic, budget: int) -> list[list[int]]:
+    def _placed(self, topic: NewTopic) -> list[list[int]]:
         replication_factor, partitions = topic.replication_factor, topic.num_partitions
         if replication_factor < -1 or replication_factor == 0:
             raise KafkaError(
@@ -144,7 +143,6 @@ class TopicControl:
             partitions = self._config.integer("num.partitions")
         if replication_factor == -1:
             replication_factor = self._config.integer("default.replication.factor")
-        _check_budget(partitions, budget)
         try:
             return place(self._usable(), partitions, replication_factor, self._random)
         except KafkaError as error:

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def generated() -> dict[str, str]:
+def generator() -> Any:
     spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    pages: dict[str, str] = module.pages()
-    return pages
+    return module
 
 
-@pytest.mark.parametrize("name", ["apis.md", "configuration.md"])
+@pytest.mark.parametrize("name", ["apis.md", "compatibility.md", "configuration.md"])
 def test_a_generated_page_is_up_to_date(name: str) -> None:
-    assert (DOCS / name).read_text() == generated()[name], "run `make docs`"
+    assert (DOCS / name).read_text() == generator().pages()[name], "run `make docs`"
+
+
+def test_the_table_of_the_readme_is_up_to_date() -> None:
+    text = (DOCS.parent / "README.md").read_text()
+    assert "| Metadata |" in text
+    assert text == generator().readme(), "run `make docs`"

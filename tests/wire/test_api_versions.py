@@ -47,10 +47,17 @@ def test_a_name_that_no_software_may_have_is_an_invalid_request(version: int, ba
         assert error.value.code is ErrorCode.invalid_request
 
 
-@every_version
+@pytest.mark.parametrize("version", [3, 4])
 def test_garbage_is_a_decode_error(version: int) -> None:
     with pytest.raises(DecodeError):
         decode_api_versions_request(version, memoryview(b"\x7f\xff\xff\xff"))
+
+
+@every_version
+def test_what_follows_the_request_is_ignored(version: int) -> None:
+    body = request_body(version, "a", "1")
+    expected = decode_api_versions_request(version, body)
+    assert decode_api_versions_request(version, memoryview(bytes(body) + b"more")) == expected
 
 
 FEATURES = st.lists(st.tuples(TEXT, signed(16), signed(16)), max_size=3)

@@ -1,8 +1,8 @@
 """CreateTopics (key 19, v2-7).
 
 Behaviour: each topic is judged for itself, so one bad topic never fails the rest; a name
-that stands twice in a request is INVALID_REQUEST and not created. `validate_only` answers
-the same and commits nothing.
+that stands twice in a request is INVALID_REQUEST and not created. More partitions than a
+commit may hold fail the whole request. `validate_only` answers the same and commits nothing.
 Versions: v4 lets -1 stand for the defaults; v5 returns partitions, replication factor and
 configs (KIP-525); v7 returns topic ids (KIP-516).
 """
@@ -10,7 +10,7 @@ configs (KIP-525); v7 returns topic ids (KIP-516).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mobula.actors.controller.core import ControllerCore
@@ -33,29 +33,44 @@ API = Api(ApiKey.CREATE_TOPICS, range(2, 8))
 def handle(request: ControllerRequest, controller: ControllerCore) -> Outcome[ResponseTree]:
     body = request.body
     times = Counter(topic.name for topic in body.topics)
+    once = [topic for topic in body.topics if times[topic.name] == 1]
+    if _partitions(once, controller.config.integer("num.partitions")) > MAX_NEW_PARTITIONS:
+        return Outcome([], {"topics": [_refused(topic.name, _TOO_MANY) for topic in body.topics]})
     taken = controller.topics.collision_keys()
-    budget = MAX_NEW_PARTITIONS
     configs = _Configs(controller)
     records: list[Record] = []
     results: list[Mapping[str, Any]] = []
-    for topic in body.topics:
-        if times[topic.name] > 1:
-            continue
+    for topic in once:
         try:
             _check_not_internal(topic.name)
-            created = controller.topics.create(_wish(topic), taken, budget)
+            created = controller.topics.create(_wish(topic), taken)
         except KafkaError as error:
-            results.append({"name": topic.name, "configs": [], **refused(error)})
+            results.append(_refused(topic.name, error))
             continue
         taken[collision_key(topic.name)] = topic.name
-        budget -= created.num_partitions
         records += created.records
         results.append(_result(topic.name, created, configs))
     twice = KafkaError(ErrorCode.invalid_request, "Duplicate topic name.")
-    results += [
-        {"name": name, "configs": [], **refused(twice)} for name, n in times.items() if n > 1
-    ]
+    results += [_refused(name, twice) for name, n in times.items() if n > 1]
     return Outcome([] if body.validate_only else records, {"topics": results})
+
+
+_TOO_MANY = KafkaError(
+    ErrorCode.policy_violation, "Excessively large number of partitions per request."
+)
+
+
+def _partitions(topics: Iterable[Any], default: int) -> int:
+    """How many are asked for in all, of topics that may yet be refused."""
+    return sum(
+        len(topic.assignments)
+        or (default if topic.num_partitions == -1 else max(0, topic.num_partitions))
+        for topic in topics
+    )
+
+
+def _refused(name: str, error: KafkaError) -> Mapping[str, Any]:
+    return {"name": name, "configs": [], **refused(error)}
 
 
 def _check_not_internal(name: str) -> None:

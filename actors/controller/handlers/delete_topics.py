@@ -34,34 +34,50 @@ class _Named(NamedTuple):
     name: str | None
     topic_id: bytes | None
 
+    @property
+    def malformed(self) -> bool:
+        return (self.name is None) == (self.topic_id is None)
+
 
 def handle(request: ControllerRequest, controller: ControllerCore) -> Outcome[ResponseTree]:
     named = _named(request)
     if not controller.config.boolean("delete.topic.enable"):
         error = _disabled(request.version)
-        return Outcome([], {"responses": [_failure(topic, error) for topic in _once(named)]})
+        return Outcome([], {"responses": [_failure(topic, error) for topic in _judged(named)]})
     times = Counter(named)
-    resolved = Counter(
-        topic_id for topic in times if (topic_id := _resolve(topic, controller.image)) is not None
-    )
+    in_doubt = _named_and_identified(times, controller.image)
     records: list[Record] = []
     results: list[Mapping[str, Any]] = []
-    for topic in _once(named):
+    for topic in _judged(named):
         try:
             _check_named(topic, times[topic])
             topic_id = _found(topic, controller.image)
-            if resolved[topic_id] > 1:
-                raise KafkaError(
-                    ErrorCode.invalid_request,
-                    "The provided topic name maps to an ID that was already supplied.",
-                )
-            name = controller.image.topics[topic_id].name
-            records += controller.topics.delete(topic_id)
         except KafkaError as error:
             results.append(_failure(topic, error))
             continue
-        results.append({"name": name, "topic_id": topic_id, **SUCCEEDED})
+        name = controller.image.topics[topic_id].name
+        if topic_id not in in_doubt:
+            records += controller.topics.delete(topic_id)
+            results.append({"name": name, "topic_id": topic_id, **SUCCEEDED})
+        elif topic.name is not None:
+            # Said once, of the name and the id together.
+            results.append({"name": name, "topic_id": topic_id, **refused(_SUPPLIED)})
     return Outcome(records, {"responses": results})
+
+
+_SUPPLIED = KafkaError(
+    ErrorCode.invalid_request, "The provided topic name maps to an ID that was already supplied."
+)
+
+
+def _named_and_identified(times: Mapping[_Named, int], image: MetadataImage) -> set[bytes | None]:
+    """The topics that the request has both by name and, elsewhere, by id."""
+    ids = {topic.topic_id for topic in times if topic.name is None}
+    return ids & {
+        image.topic_ids.get(topic.name)
+        for topic, n in times.items()
+        if topic.name is not None and topic.topic_id is None and n == 1
+    }
 
 
 def _named(request: ControllerRequest) -> list[_Named]:
@@ -73,14 +89,10 @@ def _named(request: ControllerRequest) -> list[_Named]:
     ]
 
 
-def _once(named: list[_Named]) -> list[_Named]:
-    return list(dict.fromkeys(named))
-
-
-def _resolve(topic: _Named, image: MetadataImage) -> bytes | None:
-    if topic.name is None:
-        return topic.topic_id
-    return image.topic_ids.get(topic.name) if topic.topic_id is None else None
+def _judged(named: list[_Named]) -> list[_Named]:
+    """Those that get an answer: each once, but all that say neither or both."""
+    told_apart = ((topic, index if topic.malformed else None) for index, topic in enumerate(named))
+    return [topic for topic, _ in dict.fromkeys(told_apart)]
 
 
 def _check_named(topic: _Named, times: int) -> None:
@@ -96,7 +108,7 @@ def _check_named(topic: _Named, times: int) -> None:
 
 
 def _found(topic: _Named, image: MetadataImage) -> bytes:
-    topic_id = _resolve(topic, image)
+    topic_id = topic.topic_id if topic.name is None else image.topic_ids.get(topic.name)
     if topic_id is not None and topic_id in image.topics:
         return topic_id
     if topic.name is None:

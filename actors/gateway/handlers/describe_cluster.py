@@ -31,7 +31,7 @@ def handle(request: Request, services: Services) -> None:
     if endpoint_type == _BROKERS:
         tree = _describe(asked, request.context.listener, services)
     else:
-        tree = _refuse(endpoint_type, services)
+        tree = _refuse(endpoint_type)
     request.respond(encode(build_response(API.key, version, tree)))
 
 
@@ -69,17 +69,14 @@ def _broker(broker: BrokerRegistered, listener: str) -> dict[str, Any] | None:
     return None
 
 
-def _refuse(endpoint_type: int, services: Services) -> dict[str, Any]:
+def _refuse(endpoint_type: int) -> dict[str, Any]:
     if endpoint_type == _CONTROLLERS:
         code = ErrorCode.mismatched_endpoint_type
-        message = "this is a broker; clients do not talk to controllers"
+        message = (
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of "
+            "type CONTROLLER"
+        )
     else:
         code = ErrorCode.unsupported_endpoint_type
-        message = f"there is no endpoint type {endpoint_type}"
-    return {
-        "error_code": code,
-        "error_message": message,
-        "endpoint_type": endpoint_type,
-        "cluster_id": services.image.cluster_id,
-        "brokers": [],
-    }
+        message = f"Unsupported endpoint type {endpoint_type}"
+    return {"error_code": code, "error_message": message}

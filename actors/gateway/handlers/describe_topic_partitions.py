@@ -84,7 +84,12 @@ def _cursor(name: str, partition: int) -> dict[str, Any]:
 
 
 def _failed(name: str, code: ErrorCode) -> dict[str, Any]:
-    return {"error_code": code, "name": name, "partitions": []}
+    return {
+        "error_code": code,
+        "name": name,
+        "partitions": [],
+        "topic_authorized_operations": ALL_ON_TOPIC,
+    }
 
 
 def _topic(topic: TopicImage, partitions: list[dict[str, Any]]) -> dict[str, Any]:

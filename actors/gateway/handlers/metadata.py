@@ -138,7 +138,7 @@ class _Answer:
             "error_code": code,
             "name": name or "",
             "is_internal": name is not None and is_internal(name),
-            "topic_authorized_operations": NOT_ASKED,
+            "topic_authorized_operations": self._topic_operations,
         }
 
     def _topic(self, topic: TopicImage) -> dict[str, Any]:

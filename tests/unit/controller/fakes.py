@@ -150,7 +150,7 @@ class World:
         """A topic with these replicas for its partitions; its id."""
         assignments = list(enumerate(replicas))
         topic = NewTopic(name=name, assignments=assignments, **changes)
-        created = self.core.topics.create(topic, {}, 10_000)
+        created = self.core.topics.create(topic, {})
         self.commit(created.records)
         return created.topic_id
 

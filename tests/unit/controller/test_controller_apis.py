@@ -229,9 +229,9 @@ class TestCreateTopics:
                 {"replication_factor": 4},
                 "invalid_replication_factor",
                 "Unable to replicate the partition 4 time(s): The target replication factor of 4 "
-                "cannot be reached because only 3 broker(s) are registered.",
+                "cannot be reached because only 3 broker(s) are registered or some brokers "
+                "have all their log directories cordoned.",
             ),
-            ({"num_partitions": 2**31 - 1}, "policy_violation", "excessively large"),
             ({"configs": [{"name": "retention.ms", "value": "x"}]}, "invalid_config", "whole"),
             ({"configs": [{"name": "retntion.ms", "value": "1"}]}, "invalid_config", "retention"),
             ({"configs": [{"name": "retention.ms", "value": None}]}, "invalid_config", "Null"),
@@ -306,13 +306,19 @@ class TestCreateTopics:
         assert codes(results) == [ErrorCode.none, ErrorCode.invalid_topic_exception]
         assert world.image.offset == offset
 
-    def test_a_request_makes_no_more_than_ten_thousand_partitions(self, client: Client) -> None:
-        wishes = [{"name": f"t{n}", "num_partitions": 4000} for n in range(3)]
-        assert codes(client.create(*wishes, validate_only=True)) == [
-            ErrorCode.none,
-            ErrorCode.none,
-            ErrorCode.policy_violation,
-        ]
+    @pytest.mark.parametrize(
+        "counts", [[10_001], [2**31 - 1, 1], [4000, 4000, 4000], [10_000, -1]], ids=str
+    )
+    def test_a_request_for_more_than_ten_thousand_partitions_makes_none(
+        self, client: Client, world: World, counts: list[int]
+    ) -> None:
+        wishes = [{"name": f"t{n}", "num_partitions": count} for n, count in enumerate(counts)]
+        results = client.create(*wishes)
+        assert {result.error_message for result in results} == {
+            "Excessively large number of partitions per request."
+        }
+        assert codes(results) == [ErrorCode.policy_violation] * len(counts)
+        assert not world.image.topics
 
     def test_a_topic_can_be_made_while_a_broker_is_away(self, client: Client, world: World) -> None:
         world.fence(2)
@@ -359,6 +365,7 @@ class TestDeleteTopics:
             {"name": "x"},
             {"name": None, "topic_id": nobody},
             {"name": None},
+            {"name": None},
             {"name": "a", "topic_id": a},
             {"name": "b"},
             {"name": "b"},
@@ -370,10 +377,10 @@ class TestDeleteTopics:
             ("x", None, "unknown_topic_or_partition"),
             (None, nobody, "unknown_topic_id"),
             (None, None, "invalid_request"),
+            (None, None, "invalid_request"),
             ("a", a, "invalid_request"),
             ("b", None, "invalid_request"),
-            (None, c, "invalid_request"),
-            ("c", None, "invalid_request"),
+            ("c", c, "invalid_request"),
         ]
         assert all(result.error_message for result in results)
         assert set(world.image.topic_ids) == {"a", "b", "c"}

@@ -60,7 +60,7 @@ def test_too_few_brokers_are_refused_in_kafkas_words() -> None:
     assert caught.value.code is ErrorCode.invalid_replication_factor
     assert caught.value.detail == (
         "The target replication factor of 3 cannot be reached because only 2 broker(s) are "
-        "registered."
+        "registered or some brokers have all their log directories cordoned."
     )
 
 

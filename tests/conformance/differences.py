@@ -1,0 +1,156 @@
+"""Where our answers are not Apache Kafka's, and why: the whole list.
+
+A difference without a line here fails the test, and so does a line that explains nothing
+any more. `*` in a scenario or path stands for anything, `{a|b}` for one of these. In the
+order of the APIs' names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from mobula.protocol.api import ApiKey
+from tests.conformance.compare import MISSING, Differs
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    api: ApiKey
+    path: str
+    why: str
+    """One sentence."""
+    scenario: str = "*"
+    versions: range | None = None
+    """All, when not said."""
+    wording: bool = False
+    """Both sides say something, in other words: one that is silent is not covered."""
+
+    def covers(self, api: ApiKey, scenario: str, version: int, differs: Differs) -> bool:
+        return (
+            api == self.api
+            and (self.versions is None or version in self.versions)
+            and _matches(self.scenario, scenario)
+            and _matches(self.path, differs.path)
+            and (not self.wording or all(_says(v) for v in (differs.kafka, differs.ours)))
+        )
+
+
+def _says(value: object) -> bool:
+    return isinstance(value, str) and value not in ("", MISSING)
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    wild = {"*": ".*", "{": "(?:", "|": "|", "}": ")"}
+    return re.compile("".join(wild.get(char, re.escape(char)) for char in text))
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return _pattern(pattern).fullmatch(text) is not None
+
+
+def _advertised(*keys: range | int) -> str:
+    """The path of APIs that Kafka has in its answer and we have not."""
+    flat = [key for run in keys for key in (run if isinstance(run, range) else (run,))]
+    return f"api_keys[{{{'|'.join(map(str, flat))}}}]"
+
+
+EXPLAINED: tuple[Explained, ...] = (
+    Explained(
+        ApiKey.API_VERSIONS,
+        _advertised(range(8, 17), 42, 47, 68, 69),
+        "There are no consumer groups yet.",
+    ),
+    Explained(
+        ApiKey.API_VERSIONS,
+        _advertised(range(24, 29), 61, 65, 66),
+        "There are no transactions yet.",
+    ),
+    Explained(
+        ApiKey.API_VERSIONS,
+        _advertised(range(76, 80), range(83, 93)),
+        "There are no share groups and no streams groups.",
+    ),
+    Explained(
+        ApiKey.API_VERSIONS,
+        _advertised(17, range(29, 32), 36, range(38, 42), range(48, 52)),
+        "There is no authentication, and there are no ACLs and no quotas.",
+    ),
+    Explained(
+        ApiKey.API_VERSIONS,
+        _advertised(34, 43, 45, 46, 55, 57, 64, 74, 80, 81),
+        "Partitions are not moved or elected by request, and there is no quorum to change.",
+    ),
+    Explained(
+        ApiKey.API_VERSIONS,
+        "api_keys[35].max_version",
+        "DescribeLogDirs v5 tells of cordoned log directories, which there are not.",
+    ),
+    Explained(
+        ApiKey.API_VERSIONS,
+        "*_features[*]",
+        "Features are levels of Kafka's own formats and coordinators; none of them is here.",
+    ),
+    Explained(
+        ApiKey.API_VERSIONS,
+        "finalized_features_epoch",
+        "No feature is finalized, so there is no offset at which that happened.",
+    ),
+    Explained(
+        ApiKey.CREATE_TOPICS,
+        "topics[*].configs[*.replication.throttled.replicas]",
+        "There are no quotas on replication.",
+    ),
+    Explained(
+        ApiKey.CREATE_TOPICS,
+        "topics[*].configs[remote.*]",
+        "There is no tiered storage.",
+    ),
+    Explained(
+        ApiKey.CREATE_TOPICS,
+        "topics[*].configs[local.retention.*]",
+        "There is no tiered storage, so retention knows one limit.",
+    ),
+    Explained(
+        ApiKey.CREATE_TOPICS,
+        "topics[*].configs[replica.actor]",
+        "A key of our own: which topics have a replica actor to themselves.",
+    ),
+    Explained(
+        ApiKey.CREATE_TOPICS,
+        "topics[*].configs[min.insync.replicas].config_source",
+        "Kafka copies the brokers' value into the cluster's configuration for the sake of "
+        "eligible leader replicas, which are not here.",
+    ),
+    Explained(
+        ApiKey.CREATE_TOPICS,
+        "topics[*].error_message",
+        "What is wrong with a configuration is said in our words, all of it at once; they name "
+        "the nearest key.",
+        scenario="settings_that_cannot_be",
+        wording=True,
+    ),
+    Explained(
+        ApiKey.CREATE_TOPICS,
+        "topics[*]*",
+        "Kafka's controller refuses a request with no time left before it looks at it; ours "
+        "answers what became of the topic.",
+        scenario="without_time_to_wait",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        "topics[0].*",
+        "Kafka fails on an empty name (UNKNOWN_SERVER_ERROR); ours says that it is invalid.",
+        scenario="a_name_that_no_topic_can_have",
+    ),
+    Explained(
+        ApiKey.METADATA,
+        "*",
+        "Kafka fails on a topic with neither name nor id (UNKNOWN_SERVER_ERROR for all that was "
+        "asked); ours refuses that topic alone.",
+        scenario="a_null_name",
+        versions=range(12, 14),
+    ),
+)
