@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 import psutil
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -30,6 +30,8 @@ The last one lets the files of a finished load go before the next begins."""
 
 _ADMIN_TIMEOUT_S = 120
 _DELETED_S = 15
+_DESTROY_BROKER = -137
+"""Of librdkafka; its Python binding has no name for it."""
 
 
 class Cluster(Protocol):
@@ -119,13 +121,27 @@ class Side:
         """Returns when every partition has a leader."""
         assert self._admin is not None
         new = NewTopic(topic, partitions, replication_factor=3)
-        self._admin.create_topics([new], operation_timeout=60)[topic].result(_ADMIN_TIMEOUT_S)
         end = time.monotonic() + _ADMIN_TIMEOUT_S
+        while not self._created(self._admin, new) and time.monotonic() < end:
+            time.sleep(0.02)
         while time.monotonic() < end:
             found = self._admin.list_topics(topic, timeout=60).topics[topic].partitions
             if len(found) == partitions and all(p.leader >= 0 for p in found.values()):
                 return
         raise Failed(f"{topic} has no leaders after {_ADMIN_TIMEOUT_S} s")
+
+    def _created(self, admin: AdminClient, new: NewTopic) -> bool:
+        """False: librdkafka let go of the connection that it had asked on, as it does with
+        those to bootstrap servers; the topic may be there or not."""
+        try:
+            admin.create_topics([new], operation_timeout=60)[new.topic].result(_ADMIN_TIMEOUT_S)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in (KafkaError._TRANSPORT, _DESTROY_BROKER):
+                return False
+            if code != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+        return True
 
     def delete_topic(self, topic: str) -> None:
         """Returns when its files are gone: the next load finds the disk as this one did."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import geometric_mean
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -220,7 +220,7 @@ def main() -> int:
         comparison = Comparison(plan, jars, progress)
         try:
             comparison.run()
-        except Failed as error:
+        except (Failed, KafkaException) as error:
             console.print(f"A load failed: {error}")
             return 1
         except KeyboardInterrupt:
