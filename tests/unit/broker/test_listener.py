@@ -21,3 +21,12 @@ def test_an_address_of_another_machine_is_not_blamed_on_the_port() -> None:
     # 203.0.113.0/24 is for examples in texts: no machine has an address of it.
     with pytest.raises(ListenerError, match="must name an address of this machine"):
         listen(Listener("PLAINTEXT", "203.0.113.1", 19999), 1, -1)
+
+
+def test_what_it_accepts_has_the_configured_receive_buffer() -> None:
+    with listen(Listener("PLAINTEXT", "127.0.0.1", 0), 1, 30_000) as listening:
+        listening.setblocking(True)
+        with socket.create_connection(listening.getsockname()):
+            accepted, _ = listening.accept()
+            with accepted:
+                assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (30_000, 60_000)
