@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from mobula.cluster import LocalCluster
 from tests.interop.clients import Confluent
-from tests.support.actors import kill, wait_back, wait_whole
+from tests.support.actors import kill, pids, wait_back, wait_whole
 from tests.support.history import EndlessProducer, check_history, read_numbers
 from tests.support.waiting import wait_for
 
@@ -56,3 +59,29 @@ def test_data_flows_while_the_controller_is_away(cluster: LocalCluster) -> None:
         wait_back(cluster, "controller", dead)
     assert wait_whole(cluster)["partitions"]["total"] == before
     check_history(producer.acknowledged, read_numbers(cluster.bootstrap, topic, PARTITIONS))
+
+
+def test_who_connects_while_the_broker_actor_is_away_is_served_when_it_is_back(
+    cluster: LocalCluster,
+) -> None:
+    wait_whole(cluster)
+    host, _, port = cluster.bootstrap.split(",")[1].rpartition(":")
+    question = struct.pack(">ihhih", 10, 18, 0, 7, -1)
+    with ExitStack() as open_sockets:
+        waiting: list[socket.socket] = []
+
+        def connect() -> None:
+            client = socket.create_connection((host, int(port)), timeout=60)
+            waiting.append(open_sockets.enter_context(client))
+            client.sendall(question)
+
+        dead = kill(cluster, "broker-1")
+        connect()
+
+        def back() -> bool:
+            connect()
+            return pids(cluster).get("broker-1") not in (None, dead)
+
+        wait_for(back, "a new life of the broker actor")
+        for client in waiting:
+            assert struct.unpack(">iih", client.recv(10, socket.MSG_WAITALL))[1:] == (7, 0)
