@@ -159,6 +159,20 @@ def test_what_cannot_work_is_said_in_one_sentence(tmp_path: Path) -> None:
         assert len(error.strip().splitlines()) == 1, error
 
 
+def test_a_missing_ray_is_said_in_one_sentence(tmp_path: Path) -> None:
+    without_ray = "import sys; sys.modules['ray'] = None; " + MOBULA[-1]
+    done = subprocess.run(
+        [*MOBULA[:-1], without_ray, "up", "--data-dir", str(tmp_path), "--name", f"{NAME}-6"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Ray is not installed" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
 def test_a_folder_of_another_broker_is_refused(tmp_path: Path) -> None:
     from mobula.storage.meta_properties import MetaProperties
 
