@@ -95,6 +95,13 @@ class Acceptor:
         self._open = False
         self._update()
 
+    def release(self) -> None:
+        """Let go of the listening socket and of every gateway. Not to be used afterwards."""
+        self.close()
+        for name in list(self._gateways):
+            self.gateway_down(name)
+        self._listening.close()
+
     def _update(self) -> None:
         wanted = self._open and bool(self._gateways) and self._held is None
         if wanted and not self._reading:

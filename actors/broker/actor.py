@@ -132,6 +132,7 @@ class BrokerActor:
         self._tasks.cancel()
         self._folder.release()
         self._state = "stopped"
+        self._acceptor.release()
 
     def state(self) -> tuple[str, Mapping[str, int]]:
         serving = self._state == "running"
@@ -243,6 +244,8 @@ class BrokerActor:
         link = self._runtime.link(name)
 
         def changed(up: bool) -> None:
+            if self._state == "stopped":
+                return
             if not up:
                 self._acceptor.gateway_down(name)
                 return
