@@ -106,6 +106,12 @@ def test_after_a_load_followers_have_the_leaders_bytes_and_kafkas_own_tool_reads
     for complaint in ("isvalid: false", "Found timestamp mismatch", "Index mismatch", "corrupt",
                       "out of order", "Non-consecutive", "Mismatches in"):  # fmt: skip
         assert complaint not in printed, printed[-2000:]
+    snapshots = [str(path) for path in files if path.suffix == ".snapshot"]
+    producers = run_kafka_tool(
+        "org.apache.kafka.tools.DumpLogSegments", "--files", ",".join(snapshots)
+    )
+    assert snapshots
+    assert producers.count("producerId: ") == len(snapshots), producers
     indexes = [path for path in logs if not path.endswith(".log")]
     checked = run_kafka_tool(
         "org.apache.kafka.tools.DumpLogSegments", "--index-sanity-check", "--files",
