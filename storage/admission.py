@@ -6,11 +6,17 @@ they may be, another codec than the producer's. All else is judged by the header
 
 from __future__ import annotations
 
+from typing import Final
+
 from mobula.protocol.errors import ErrorCode, KafkaError
 from mobula.storage.batch import CODEC_MASK, BatchHeader, parse_header
 from mobula.storage.compression import CODEC_NAMES, Codec
 from mobula.storage.config import CREATE_TIME, NO_LIMIT, PRODUCER, LogConfig
+from mobula.storage.errors import RefusedRecordsError
 from mobula.storage.records import iter_record_keys, recompress
+
+_MOST_NAMED: Final = 100
+"""Refused records of a batch. A few compressed bytes can hold millions of them."""
 
 
 class Admission:
@@ -61,7 +67,10 @@ class Admission:
 
     def check_time(self, max_timestamp: int, now_ms: int) -> None:
         if max_timestamp - now_ms > self.future_ms:
-            raise _bad_time(max_timestamp, f"is more than {self.future_ms} ms ahead")
+            raise KafkaError(
+                ErrorCode.invalid_timestamp,
+                f"record timestamp {max_timestamp} is more than {self.future_ms} ms ahead",
+            )
 
     def inspect(
         self, batch: memoryview, header: BatchHeader, now_ms: int
@@ -76,14 +85,16 @@ class Admission:
 
     def _check_records(self, batch: memoryview, now_ms: int) -> None:
         oldest = now_ms - self._max_age_ms
-        for record in iter_record_keys(batch):
+        code = ErrorCode.invalid_record
+        refused: list[tuple[int, str]] = []
+        for index, record in enumerate(iter_record_keys(batch)):
             if self._compacted and not record.has_key:
-                raise KafkaError(
-                    ErrorCode.invalid_record, "a compacted topic takes no record without key"
-                )
-            if 0 <= record.timestamp < oldest:
-                raise _bad_time(record.timestamp, f"is more than {self._max_age_ms} ms ago")
-
-
-def _bad_time(timestamp: int, why: str) -> KafkaError:
-    return KafkaError(ErrorCode.invalid_timestamp, f"record timestamp {timestamp} {why}")
+                refused.append((index, "a compacted topic takes no record without key"))
+            elif 0 <= record.timestamp < oldest:
+                code = ErrorCode.invalid_timestamp
+                why = f"is more than {self._max_age_ms} ms ago"
+                refused.append((index, f"record timestamp {record.timestamp} {why}"))
+            if len(refused) == _MOST_NAMED:
+                break
+        if refused:
+            raise RefusedRecordsError(code, tuple(refused))

@@ -39,6 +39,8 @@ class PartitionAppended(Message, frozen=True, array_like=True, gc=False):
     """The high watermark that acks=-1 waits for; -1 when there is nothing to wait for."""
     leader_epoch: int = -1
     detail: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+    """Of the records that keep their batch out: index in it, and why."""
 
 
 class Appended(Message, frozen=True, array_like=True):

@@ -31,6 +31,7 @@ from mobula.actors.spec import CONTROLLER_NAME, purgatory_name
 from mobula.protocol.errors import ErrorCode, KafkaError
 from mobula.storage.batch import HEADER_BYTES, parse_header
 from mobula.storage.config import NO_LIMIT, LogConfig
+from mobula.storage.errors import RefusedRecordsError
 from mobula.storage.log import StorageError
 
 log = logging.getLogger(__name__)
@@ -158,6 +159,9 @@ class ReplicaManager:
                 parts.append(
                     self._stage((part.topic_id, part.partition), bulk[at:end], acks, origin, now_ms)
                 )
+            except RefusedRecordsError as error:
+                code, named = int(error.code), error.record_errors
+                parts.append(PartitionAppended(code, detail=error.detail, record_errors=named))
             except KafkaError as error:
                 parts.append(PartitionAppended(int(error.code), detail=error.detail))
             at = end

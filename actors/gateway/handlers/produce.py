@@ -7,12 +7,13 @@ have it, by the replica actor's word or else the purgatory's (see `awaited_acks`
 partition never fails the others. Transactions are refused with
 UNSUPPORTED_VERSION (why: see InitProducerId).
 Versions: v0-2 are advertised because old librdkafka compresses only where it sees them,
-and close the connection; v4 knows KAFKA_STORAGE_ERROR, v7 zstd; v10 names the current
-leader (KIP-951); v13 has topic ids (KIP-516).
+and close the connection; v4 knows KAFKA_STORAGE_ERROR, v7 zstd; v8 names the records that
+keep a batch out (KIP-467); v10 names the current leader (KIP-951); v13 has topic ids (KIP-516).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from mobula.actors.gateway.ask_replicas import TIMEOUT_MS
@@ -219,7 +220,11 @@ class _Produce:
                     )
             else:
                 self._results[position] = self._failed(
-                    part.topic_id, part.partition, answer.error_code, answer.detail
+                    part.topic_id,
+                    part.partition,
+                    answer.error_code,
+                    answer.detail,
+                    answer.record_errors,
                 )
         self._appends_under_way -= 1
         if self._appends_under_way:
@@ -319,7 +324,12 @@ class _Produce:
             self._again.cancel()
 
     def _failed(
-        self, topic: str | bytes, index: int, code: int, detail: str | None
+        self,
+        topic: str | bytes,
+        index: int,
+        code: int,
+        detail: str | None,
+        record_errors: Sequence[tuple[int, str]] = (),
     ) -> PartitionResponse:
         version = self.request.header.api_version
         if code == _STORAGE and version < _FIRST_WITH_STORAGE_ERROR:
@@ -327,7 +337,13 @@ class _Produce:
         leader: tuple[int, int] | None = None
         if code == _NOT_LEADER and version >= _FIRST_WITH_LEADER:
             leader = self._current_leader(topic, index)
-        return PartitionResponse(index, code, error_message=detail, current_leader=leader)
+        return PartitionResponse(
+            index,
+            code,
+            record_errors=record_errors,
+            error_message=detail,
+            current_leader=leader,
+        )
 
     def _current_leader(self, topic: str | bytes, index: int) -> tuple[int, int] | None:
         image = self._services.image

@@ -316,6 +316,22 @@ def test_errors_of_the_replica_actor_reach_the_client_in_its_version() -> None:
     )
 
 
+def test_the_records_that_keep_a_batch_out_are_named_from_v8() -> None:
+    errors = ((1, "no key"), (4, "no key"))
+    refused = PartitionAppended(
+        int(ErrorCode.invalid_record), detail="no key", record_errors=errors
+    )
+    for version in (7, 8, 12):
+        gateway = Gateway()
+        gateway.send({"orders": {0: batch()}}, version=version)
+        gateway.replica.last.reply(Appended([refused]))
+        assert gateway.codes() == {("orders", 0): "invalid_record"}
+        if version >= 8:
+            answer = gateway.response().responses[0].partition_responses[0]
+            named = [(e.batch_index, e.batch_index_error_message) for e in answer.record_errors]
+            assert tuple(named) == errors
+
+
 def test_each_replica_actor_gets_one_append_and_the_answers_are_merged_in_order() -> None:
     gateway = Gateway(
         TopicCreated(EVENTS, "events"),

@@ -89,6 +89,13 @@ def test_one_bad_part_does_not_fail_the_others(broker: Replica) -> None:
     assert [part.base_offset for part in reply.message.parts] == [0, -1, -1, -1, 1]
 
 
+def test_the_records_that_keep_a_batch_out_are_named(broker: Replica) -> None:
+    broker.lead(cleanup_policy=frozenset({"compact"}))
+    answer = broker.append()
+    assert answer.error_code == ErrorCode.invalid_record
+    assert answer.record_errors == ((0, answer.detail),)
+
+
 def test_clients_may_not_write_internal_topics(broker: Replica) -> None:
     broker.lead(topic="__consumer_offsets")
     assert broker.append().error_code == ErrorCode.invalid_topic_exception

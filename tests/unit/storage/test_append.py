@@ -11,6 +11,7 @@ from mobula.protocol.errors import ErrorCode, KafkaError
 from mobula.storage.batch import parse_header
 from mobula.storage.compression import CODEC_NAMES
 from mobula.storage.config import LOG_APPEND_TIME
+from mobula.storage.errors import RefusedRecordsError
 from mobula.storage.log import Log, LogPosition
 from mobula.storage.records import NewRecord, iter_records
 from tests.unit.storage.support import (
@@ -218,7 +219,10 @@ def test_timestamps_too_old_are_refused_wherever_they_stand(tmp_path: Path, code
     log = open_log(tmp_path, config(message_timestamp_before_max_ms=1000))
     young, old = NewRecord(NOW_MS - 1000, b"k", b"v"), NewRecord(NOW_MS - 1001, b"k", b"v")
     append(log, batch([young, NewRecord(-1, b"k", b"without time")], codec=codec))
-    assert _code(log, batch([young, old, young], codec=codec)) == ErrorCode.invalid_timestamp
+    with pytest.raises(RefusedRecordsError) as refused:
+        append(log, batch([young, old, young, old], codec=codec))
+    assert refused.value.code == ErrorCode.invalid_timestamp
+    assert [index for index, _ in refused.value.record_errors] == [1, 3]
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -226,7 +230,18 @@ def test_a_compacted_topic_takes_no_record_without_key(tmp_path: Path, codec: in
     log = open_log(tmp_path, config(cleanup_policy=frozenset({"compact"})))
     append(log, batch([NewRecord(NOW_MS, b"", b"v")], codec=codec))
     nameless = batch([NewRecord(NOW_MS, b"k", b"v"), NewRecord(NOW_MS, None, b"v")], codec=codec)
-    assert _code(log, nameless) == ErrorCode.invalid_record
+    with pytest.raises(RefusedRecordsError) as refused:
+        append(log, nameless)
+    assert refused.value.code == ErrorCode.invalid_record
+    assert refused.value.record_errors == ((1, "a compacted topic takes no record without key"),)
+
+
+def test_a_batch_of_many_refused_records_names_the_first_ones(tmp_path: Path) -> None:
+    log = open_log(tmp_path, config(cleanup_policy=frozenset({"compact"})))
+    nameless = batch([NewRecord(NOW_MS, None, b"v")] * 10_000, codec=4)
+    with pytest.raises(RefusedRecordsError) as refused:
+        append(log, nameless)
+    assert [index for index, _ in refused.value.record_errors] == list(range(100))
 
 
 @pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
