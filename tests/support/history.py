@@ -26,6 +26,8 @@ class EndlessProducer:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "linger.ms": 2,
+                # What piles up while it finds its brokers must fit the tests' small segments.
+                "batch.size": 100_000,
                 "message.timeout.ms": 120_000,
                 "reconnect.backoff.max.ms": 500,
                 "retry.backoff.max.ms": 300,
