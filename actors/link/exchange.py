@@ -23,6 +23,8 @@ from mobula.actors.link.session import ServingSession
 
 MAX_UNOPENED_BYTES = 64 * 1024 * 1024
 """What may wait for this actor's loop before senders have to wait."""
+ROOM_TIMEOUT_S = 20.0
+"""How long: then the loop stands still, and they start over."""
 MAX_HELD = 24
 """Calls of others that wait for an answer; each takes a thread of the process."""
 KEEPALIVE_S = 1.0
@@ -55,10 +57,9 @@ class Exchange:
         self._closed = False
         self._known: dict[str, Source] = {}
         """Whose bags are taken: shared between threads, each access is atomic."""
-        self._taken_bytes = 0
-        self._opened_bytes = 0
-        self._room = threading.Event()
-        self._room.set()
+        self._unopened_bytes = 0
+        self._room = threading.Condition()
+        """Guards the bytes; several threads deliver."""
 
     def deliver(self, bag: Bag, content: bytearray, answered: Answered) -> None:
         """Take a bag, on a thread that is not the loop's; its `content` is ours now.
@@ -73,14 +74,21 @@ class Exchange:
         elif self._known.get(bag.from_name) != source:
             answered(NOT_TAKEN)
             return
-        self._taken_bytes += len(content)
-        while self._taken_bytes - self._opened_bytes > MAX_UNOPENED_BYTES and not self._closed:
-            self._room.clear()
-            self._room.wait(0.1)
+        size = len(content)
+        with self._room:
+            if not self._room.wait_for(lambda: self._has_room(size), ROOM_TIMEOUT_S):
+                answered(NOT_TAKEN)
+                return
+            self._unopened_bytes += size
         if not self.from_thread(
             self._arrived, bag.from_name, source, bag.sequence, content, answered
         ):
             answered(NOT_TAKEN)
+
+    def _has_room(self, size: int) -> bool:
+        """A bag larger than the limit is let in alone: it cannot wait for itself."""
+        unopened = self._unopened_bytes
+        return self._closed or unopened == 0 or unopened + size <= MAX_UNOPENED_BYTES
 
     def may_hold(self) -> bool:
         return sum(peer.holds for peer in self._peers.values()) <= MAX_HELD
@@ -103,9 +111,9 @@ class Exchange:
         content: bytearray,
         answered: Answered,
     ) -> None:
-        self._opened_bytes += len(content)
-        if not self._room.is_set():
-            self._room.set()
+        with self._room:
+            self._unopened_bytes -= len(content)
+            self._room.notify_all()
         if self._closed:
             answered(NOT_TAKEN)
             return
@@ -139,7 +147,9 @@ class Exchange:
 
     def close(self) -> None:
         """Nothing is sent or taken any more."""
-        self._closed = True
+        with self._room:
+            self._closed = True
+            self._room.notify_all()
         if self._timer is not None:
             self._timer.cancel()
         for peer in list(self._peers.values()):

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import itertools
 import random
+import threading
 from typing import Any
 
 import pytest
 
+from mobula.actors.link import exchange as exchange_module
 from mobula.actors.link import peer as peer_module
 from mobula.actors.link.courier import NOT_TAKEN, Answer, Bag, Done
 from mobula.actors.link.exchange import KEEPALIVE_S, Exchange
@@ -326,6 +328,23 @@ def test_large_queues_are_cut_into_bags_of_whole_frames(monkeypatch: pytest.Monk
     world.settle()
     assert numbers(world.accepted["b"][0]) == list(range(11))
     assert pipe.queued_bytes == 0
+
+
+def test_a_bag_larger_than_what_may_wait_unopened_is_let_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(exchange_module, "MAX_UNOPENED_BYTES", 1000)
+    world = World()
+    pipe, _ = world.dial("a", "b")
+    send(pipe, 0, bytes(5000))
+    world.loop.turn()
+    # On a thread: where it waits for itself, it waits for ever.
+    arriving = threading.Thread(target=world.post.arrive, daemon=True)
+    arriving.start()
+    arriving.join(10)
+    assert not arriving.is_alive()
+    world.settle()
+    assert numbers(world.accepted["b"][0]) == [0]
 
 
 def test_a_bag_that_cannot_be_read_ends_the_pipes() -> None:
