@@ -4,6 +4,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV   := .venv
 BIN    := $(VENV)/bin
 PACKAGES := protocol storage actors cluster loadtest
+# As pip does for what it copies: else sixteen actors each compile every module at each start
+# wherever PYTHONDONTWRITEBYTECODE is set.
+COMPILE  := $(BIN)/python -m compileall -q $(PACKAGES)
 
 .PHONY: up test check format docs versus growth loadtest record-kafka clean help
 
@@ -56,10 +59,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet -e .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet -e '.[dev]'
+	$(COMPILE)
 	touch $@ $(VENV)/.installed
 
 # mypy does not follow the import hook of an editable install: it is shown the folders
