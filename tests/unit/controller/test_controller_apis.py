@@ -428,6 +428,11 @@ class TestCreatePartitions:
             ),
             ({"count": 2**31 - 1}, "policy_violation", "excessively large"),
             (
+                {"count": 2**31 - 1, "assignments": [[0, 1]]},
+                "invalid_replica_assignment",
+                "but only 1 assignment(s) were specified.",
+            ),
+            (
                 {"count": 4, "assignments": [[0, 1]]},
                 "invalid_replica_assignment",
                 "Attempted to add 2 additional partition(s), but only 1 assignment(s) were "
