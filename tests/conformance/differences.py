@@ -99,6 +99,20 @@ EXPLAINED: tuple[Explained, ...] = (
         "No feature is finalized, so there is no offset at which that happened.",
     ),
     Explained(
+        ApiKey.CREATE_PARTITIONS,
+        "results[*]*",
+        "Kafka fails on more than 10,000 new partitions (UNKNOWN_SERVER_ERROR); ours refuses them "
+        "as both do in CreateTopics.",
+        scenario="more_than_a_request_may_make",
+    ),
+    Explained(
+        ApiKey.CREATE_PARTITIONS,
+        "results[*]*",
+        "Kafka's controller refuses a request with no time left before it looks at it; ours "
+        "answers what became of the topic.",
+        scenario="without_time_to_wait",
+    ),
+    Explained(
         ApiKey.CREATE_TOPICS,
         "topics[*].configs[*.replication.throttled.replicas]",
         "There are no quotas on replication.",

@@ -17,8 +17,6 @@ NOT_YET = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.ALTER_CONFIGS,
-    ApiKey.DESCRIBE_LOG_DIRS,
-    ApiKey.CREATE_PARTITIONS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
 }
 """Their scenarios are still to be written."""
