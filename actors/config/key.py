@@ -161,9 +161,9 @@ def one_of(*allowed: str) -> Check:
 
 
 def all_of(*allowed: str) -> Check:
-    """For lists: nothing but these, and at least one."""
+    """For lists: nothing but these."""
     return Check(
-        lambda value: bool(value) and set(value) <= set(allowed),
+        lambda value: set(value) <= set(allowed),
         "a list of " + " and ".join(allowed),
     )
 

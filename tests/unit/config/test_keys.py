@@ -77,7 +77,7 @@ def test_a_value_of_another_type_is_refused_in_one_sentence(
         (either(-1, at_least(1)), ConfigType.INT, "-1", "0", "-1 or at least 1"),
         (one_of("a", "b"), ConfigType.STRING, "a", "c", "one of a, b"),
         (all_of("a", "b"), ConfigType.LIST, "b,a", "a,c", "a list of a and b"),
-        (all_of("a", "b"), ConfigType.LIST, "a", "", "a list of a and b"),
+        (all_of("a", "b"), ConfigType.LIST, "", "c", "a list of a and b"),
         (only(False, "not yet"), ConfigType.BOOLEAN, "false", "true", "false (not yet)"),
     ],
 )
