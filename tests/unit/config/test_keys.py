@@ -89,3 +89,18 @@ def test_a_check_says_what_it_wants(
     with pytest.raises(ConfigError) as refused:
         key.parse(bad)
     assert str(refused.value) == f"some.key must be {wants}, but is {bad!r}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "shown"),
+    [
+        (ConfigType.LIST, "delete, compact", "delete,compact"),
+        (ConfigType.INT, "+0100", "100"),
+        (ConfigType.LONG, " 5000 ", "5000"),
+        (ConfigType.DOUBLE, "1", "1.0"),
+        (ConfigType.BOOLEAN, "FALSE", "false"),
+        (ConfigType.STRING, " a b ", "a b"),
+    ],
+)
+def test_a_value_is_shown_in_one_spelling(kind: ConfigType, text: str, shown: str) -> None:
+    assert Key(name="k", type=kind, default=None, doc="").shown(text) == shown
