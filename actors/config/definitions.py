@@ -33,10 +33,11 @@ __all__ = [
 
 TOPIC_KEYS = by_name(TOPIC)
 
-_TOPIC_DEFAULTS = {synonym.key for key in TOPIC for synonym in key.synonyms}
+_TOPIC_DEFAULTS = {key.synonyms[0].key for key in TOPIC if key.synonyms}
 
 # What gives topics their defaults is looked up when it is used, so it can be changed at
-# any time; everything else is read once, when an actor starts.
+# any time; everything else is read once, when an actor starts. Of several keys for one
+# default the finest can be changed, which is enough and what Kafka allows.
 BROKER_KEYS = by_name(
     dataclasses.replace(key, dynamic=key.name in _TOPIC_DEFAULTS) for key in BROKER
 )

@@ -1,12 +1,12 @@
 """Every key of a topic or a broker with its value, and where the value comes from.
 
-Invariant: the first synonym of an entry is where its value comes from, so what a tool
-reads here and writes back changes nothing.
+Invariant: the first synonym of an entry is where its value comes from (without any it is
+the default), so what a tool reads here and writes back changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -15,6 +15,13 @@ from mobula.actors.config.definitions import BROKER_KEYS, TOPIC_KEYS
 from mobula.actors.config.key import ConfigType, Key
 from mobula.actors.config.topic import converted
 from mobula.actors.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+
+_FAMILIES = {
+    synonym.key: [coarser.key for coarser in key.synonyms[index:]]
+    for key in TOPIC_KEYS.values()
+    for index, synonym in enumerate(key.synonyms)
+}
+"""By broker key: itself, and what counts when it is not set."""
 
 
 class ConfigSource(IntEnum):
@@ -114,39 +121,43 @@ def _topic_entry(key: Key, own: Mapping[str, str], broker: BrokerLayers) -> Entr
     origins = []
     value = key.default
     if key.name in own:
-        origins.append(Origin(key.name, own[key.name], ConfigSource.DYNAMIC_TOPIC_CONFIG))
-    for synonym in key.synonyms:
-        origins += broker.origins(synonym.key)
+        value = key.shown(own[key.name])
+        origins.append(Origin(key.name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG))
+    origins += _family_origins([synonym.key for synonym in key.synonyms], broker)
     if origins:
         factors = {synonym.key: synonym.factor for synonym in key.synonyms}
         first = origins[0]
         inherited = first.source is not ConfigSource.DYNAMIC_TOPIC_CONFIG
         factor = factors[first.name] if inherited else 1
         value = first.value if first.value is None else converted(first.value, factor)
-    origins.append(_default_origin(key))
+    if not key.synonyms:
+        origins.append(Origin(key.name, key.default, ConfigSource.DEFAULT_CONFIG))
     return _entry(key, value, origins, read_only=False)
-
-
-def _default_origin(key: Key) -> Origin:
-    for synonym in reversed(key.synonyms):
-        default = BROKER_KEYS[synonym.key].default
-        if default is not None:
-            return Origin(synonym.key, default, ConfigSource.DEFAULT_CONFIG)
-    return Origin(key.name, key.default, ConfigSource.DEFAULT_CONFIG)
 
 
 def _broker_entry(key: Key, broker: BrokerLayers, *, with_default: bool = True) -> Entry:
     origins = broker.origins(key.name)
-    if with_default and key.default is not None and not key.given_by:
-        origins.append(Origin(key.name, key.default, ConfigSource.DEFAULT_CONFIG))
+    if with_default and not key.given_by and (origins or key.default is not None):
+        origins = _family_origins(_FAMILIES.get(key.name, [key.name]), broker)
     value = origins[0].value if origins else key.default
     return _entry(key, value, origins, read_only=not key.dynamic)
+
+
+def _family_origins(family: Sequence[str], broker: BrokerLayers) -> list[Origin]:
+    """Of broker keys that stand in for each other, the finest first. The default of a coarser
+    one is told only behind other values, as in Kafka."""
+    origins = [origin for name in family for origin in broker.origins(name)]
+    for name in family:
+        default = BROKER_KEYS[name].default
+        if default is not None and (origins or name == family[0]):
+            origins.append(Origin(name, default, ConfigSource.DEFAULT_CONFIG))
+    return origins
 
 
 def _entry(key: Key, value: str | None, origins: list[Origin], *, read_only: bool) -> Entry:
     return Entry(
         name=key.name,
-        value=value,
+        value=None if value is None else key.shown(value),
         source=origins[0].source if origins else ConfigSource.DEFAULT_CONFIG,
         read_only=read_only,
         type=key.type,

@@ -86,6 +86,16 @@ class Key:
                 raise ConfigError(f"{self.name} must be {check.wants}, but is {text!r}")
         return value
 
+    def shown(self, text: str) -> str:
+        """A good value as Kafka writes it: one spelling, however it was set."""
+        match self._typed(text):
+            case bool() as value:
+                return str(value).lower()
+            case list() as value:
+                return ",".join(value)
+            case value:
+                return str(value)
+
     def _typed(self, text: str) -> Value:
         text = text.strip()
         match self.type:
@@ -161,9 +171,9 @@ def one_of(*allowed: str) -> Check:
 
 
 def all_of(*allowed: str) -> Check:
-    """For lists: nothing but these, and at least one."""
+    """For lists: nothing but these."""
     return Check(
-        lambda value: bool(value) and set(value) <= set(allowed),
+        lambda value: set(value) <= set(allowed),
         "a list of " + " and ".join(allowed),
     )
 

@@ -34,14 +34,14 @@ IDENTITY = (
     ),
     broker_key(
         "log.dir",
-        ConfigType.STRING,
+        ConfigType.LIST,
         None,
         "The folder that holds the broker's partitions.",
         given_by="use `mobula up --data-dir`",
     ),
     broker_key(
         "log.dirs",
-        ConfigType.STRING,
+        ConfigType.LIST,
         None,
         "The folder that holds the broker's partitions (one, so far).",
         given_by="use `mobula up --data-dir`",

@@ -53,7 +53,8 @@ TOPIC = (
         ConfigType.LIST,
         "delete",
         "What happens to old data: `delete` drops whole segments past the retention limits, "
-        "`compact` keeps the last value of each key, and both may be given. A compacted topic "
+        "`compact` keeps the last value of each key; both may be given, or none, which keeps "
+        "everything. A compacted topic "
         "refuses records without a key. No log cleaner runs yet, so a compacted topic keeps "
         "every record.",
         all_of("delete", "compact"),

@@ -70,6 +70,11 @@ _EXACT = {
     "leader.replication.throttled.replicas": _QUOTAS,
     "follower.replication.throttled.rate": _QUOTAS,
     "leader.replication.throttled.rate": _QUOTAS,
+    "config.providers": "values stand in the settings themselves",
+    "connection.failed.authentication.delay.ms": _SECURITY,
+    "cordoned.log.dirs": "a broker has one data folder",
+    "follower.fetch.last.tiered.offset.enable": _TIERED,
+    "share.fetch.purgatory.purge.interval.requests": _GROUPS,
     "internal.segment.bytes": "it is for Kafka's own tests; use segment.bytes",
 }
 
@@ -82,6 +87,7 @@ _PREFIXES = {
     "offsets.": _GROUPS,
     "offset.metadata.": _GROUPS,
     "share.coordinator.": _GROUPS,
+    "add.partitions.to.txn.": _TRANSACTIONS,
     "transaction.": _TRANSACTIONS,
     "transactional.": _TRANSACTIONS,
     "log.cleaner.": _CLEANER,
@@ -99,6 +105,8 @@ _PREFIXES = {
     "remote.storage.": _TIERED,
     "remote.": _TIERED,
     "local.retention.": _TIERED,
+    "log.local.retention.": _TIERED,
+    "socket.connection.setup.": "brokers reach each other over links, not sockets",
     "metric.": _METRICS,
     "metrics.": _METRICS,
     "auto.include.jmx.": _METRICS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mobula.actors.config import Config, ConfigError
 from mobula.actors.config.definitions import TOPIC_KEYS, Scope, definition
@@ -20,6 +20,7 @@ from mobula.actors.config.topic import (
     topic_config_of,
     validate_all,
 )
+from mobula.actors.metadata.broker_name import broker_id_of
 from mobula.actors.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from mobula.actors.metadata.records import ConfigChanged, Record
 from mobula.actors.metadata.topic_name import validate_topic_name
@@ -28,10 +29,6 @@ from mobula.protocol.errors import ErrorCode, KafkaError
 
 Change: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
 """From the settings there are to those that should be."""
-
-
-_MAX_ID_DIGITS: Final = 10
-"""Of a 32-bit number; Python itself refuses to read one of thousands of digits."""
 
 
 class Resource(NamedTuple):
@@ -86,14 +83,19 @@ class ConfigControl:
     def _records(self, resource: Resource, change: Change) -> list[Record]:
         # Before its keys: to find what a misspelt one may have meant takes milliseconds, and
         # a request can name a hundred thousand resources that do not exist.
-        self._check_there(resource)
+        resource = self._found(resource)
         check = _check_topic if resource.type == TOPIC_RESOURCE else _check_broker
         present = self._image.configs.get((resource.type, resource.name), {})
         try:
             wanted = change(present)
             check(present, wanted)
         except ConfigError as error:
-            raise KafkaError(ErrorCode.invalid_config, str(error)) from None
+            code = (
+                ErrorCode.invalid_config
+                if resource.type == TOPIC_RESOURCE
+                else ErrorCode.invalid_request
+            )
+            raise KafkaError(code, str(error)) from None
         gone = [key for key in present if key not in wanted]
         altered = {key: value for key, value in wanted.items() if present.get(key) != value}
         return [
@@ -101,15 +103,15 @@ class ConfigControl:
             *(ConfigChanged(resource.type, resource.name, *entry) for entry in altered.items()),
         ]
 
-    def _check_there(self, resource: Resource) -> None:
+    def _found(self, resource: Resource) -> Resource:
+        """Under the name that its settings are kept by."""
         if resource.type == TOPIC_RESOURCE:
             self._check_topic_there(resource.name)
         elif resource.type == BROKER_RESOURCE:
-            self._check_broker_there(resource.name)
+            return Resource(BROKER_RESOURCE, self._found_broker(resource.name))
         else:
-            raise KafkaError(
-                ErrorCode.invalid_request, f"Unexpected resource type {resource.type}."
-            )
+            raise KafkaError(ErrorCode.invalid_request, f"Unknown resource type {resource.type}")
+        return resource
 
     def _check_topic_there(self, name: str) -> None:
         if not name:
@@ -120,13 +122,19 @@ class ConfigControl:
                 ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
             )
 
-    def _check_broker_there(self, name: str) -> None:
-        if name and not (name.isdecimal() and len(name) <= _MAX_ID_DIGITS):
+    def _found_broker(self, name: str) -> str:
+        if not name:
+            return name
+        broker_id = broker_id_of(name)
+        if broker_id is None:
             raise KafkaError(
-                ErrorCode.invalid_request, "Unable to parse broker name as a base 10 number."
+                ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}"
             )
-        if name and int(name) not in self._image.brokers:
-            raise KafkaError(ErrorCode.broker_id_not_registered, f"No node with id {name} found.")
+        if broker_id not in self._image.brokers:
+            raise KafkaError(
+                ErrorCode.broker_id_not_registered, f"No node with id {broker_id} found."
+            )
+        return str(broker_id)
 
     def _apply(
         self, resource: Resource, wanted: dict[str, str], key: str, op: int, value: str
@@ -155,7 +163,10 @@ class ConfigControl:
         of_topic = resource.type == TOPIC_RESOURCE
         found = definition(key, Scope.TOPIC if of_topic else Scope.BROKER)
         if found.type is not ConfigType.LIST:
-            raise ConfigError(f"Can't {op.name} to key {key} because its type is not LIST.")
+            raise KafkaError(
+                ErrorCode.invalid_config,
+                f"Can't {op.name} to key {key} because its type is not LIST.",
+            )
         broker = broker_config_now(self._image, self._config, None)
         base = topic_config_of(wanted, broker) if of_topic else broker.overlaid(wanted)
         return base.strings(key) if base.has(key) else []
@@ -182,7 +193,7 @@ def _check_broker(present: Mapping[str, str], wanted: Mapping[str, str]) -> None
     if static:
         raise KafkaError(
             ErrorCode.invalid_request,
-            f"Cannot update these configs dynamically: {', '.join(static)}",
+            f"Cannot update these configs dynamically: [{', '.join(static)}]",
         )
 
 

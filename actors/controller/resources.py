@@ -12,9 +12,6 @@ from mobula.actors.controller.request import SUCCEEDED, ResponseTree, refused
 from mobula.actors.metadata.records import Record
 from mobula.protocol.errors import ErrorCode, KafkaError
 
-_KNOWN_TYPES = {2, 4, 8, 16, 32}
-"""Kafka's: topic, broker, broker logger, client metrics, group."""
-
 
 def alter_resources(
     body: Any, alter: Callable[[Resource, Any], list[Record]]
@@ -27,7 +24,10 @@ def alter_resources(
         resource = _resource(entry)
         named = {"resource_type": resource.type, "resource_name": resource.name}
         try:
-            _check(resource, times[resource])
+            if times[resource] > 1:
+                raise KafkaError(
+                    ErrorCode.invalid_request, "Each resource must appear at most once."
+                )
             records += alter(resource, entry.configs)
         except KafkaError as error:
             responses.append({**named, **refused(error)})
@@ -38,10 +38,3 @@ def alter_resources(
 
 def _resource(entry: Any) -> Resource:
     return Resource(entry.resource_type, entry.resource_name)
-
-
-def _check(resource: Resource, times: int) -> None:
-    if resource.type not in _KNOWN_TYPES:
-        raise KafkaError(ErrorCode.unsupported_version, f"Unknown resource type {resource.type}.")
-    if times > 1:
-        raise KafkaError(ErrorCode.invalid_request, "Each resource must appear at most once.")

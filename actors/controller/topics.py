@@ -111,17 +111,17 @@ class TopicControl:
         present = len(topic.partitions)
         _check_increase(name, present, count)
         additional = count - present
+        if assignments is not None and len(assignments) != additional:
+            raise KafkaError(
+                ErrorCode.invalid_replica_assignment,
+                f"Attempted to add {additional} additional partition(s), but only "
+                f"{len(assignments)} assignment(s) were specified.",
+            )
         _check_budget(additional, budget)
         replication_factor = len(topic.partitions[0].replicas)
         if assignments is None:
             placement = place(self._usable(), additional, replication_factor, self._random)
         else:
-            if len(assignments) != additional:
-                raise KafkaError(
-                    ErrorCode.invalid_replica_assignment,
-                    f"Attempted to add {additional} additional partition(s), but only "
-                    f"{len(assignments)} assignment(s) were specified.",
-                )
             placement = [list(replicas) for replicas in assignments]
             for index, replicas in enumerate(placement, present):
                 self._check_assignment(index, replicas, replication_factor)

@@ -8,9 +8,11 @@ order of the APIs' names.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
+from mobula.actors.config.definitions import BROKER_KEYS, TOPIC_KEYS
 from mobula.protocol.api import ApiKey
 from tests.conformance.compare import MISSING, Differs
 
@@ -26,6 +28,8 @@ class Explained:
     """All, when not said."""
     wording: bool = False
     """Both sides say something, in other words: one that is silent is not covered."""
+    only_kafkas: bool = False
+    """We have nothing in its place."""
 
     def covers(self, api: ApiKey, scenario: str, version: int, differs: Differs) -> bool:
         return (
@@ -33,6 +37,7 @@ class Explained:
             and (self.versions is None or version in self.versions)
             and _matches(self.scenario, scenario)
             and _matches(self.path, differs.path)
+            and (not self.only_kafkas or differs.ours == MISSING)
             and (not self.wording or all(_says(v) for v in (differs.kafka, differs.ours)))
         )
 
@@ -57,7 +62,49 @@ def _advertised(*keys: range | int) -> str:
     return f"api_keys[{{{'|'.join(map(str, flat))}}}]"
 
 
+def _one_of(names: Iterable[str]) -> str:
+    return f"{{{'|'.join(sorted(names))}}}"
+
+
+_KEYS = (*BROKER_KEYS.values(), *TOPIC_KEYS.values())
+_OUR_KEYS = _one_of(key.name for key in _KEYS if key.ours)
+_OUR_DEFAULTS = _one_of(key.name for key in _KEYS if key.why)
+
 EXPLAINED: tuple[Explained, ...] = (
+    Explained(
+        ApiKey.ALTER_CONFIGS,
+        "responses[*].error_message",
+        "What is wrong with a configuration is said in our words, all of it at once; they name "
+        "the nearest key.",
+        scenario="{settings_of_*_that_cannot_be|without_changing_anything}",
+        wording=True,
+    ),
+    Explained(
+        ApiKey.ALTER_CONFIGS,
+        "responses[4].error_*",
+        "Kafka takes settings of a broker from that broker alone; ours from any, so it looks "
+        "whether there is such a broker.",
+        scenario="brokers_that_are_not_there",
+    ),
+    Explained(
+        ApiKey.ALTER_CONFIGS,
+        "responses[4].error_*",
+        "Kafka takes keys of brokers that it does not know; ours refuses what would do nothing.",
+        scenario="keys_that_brokers_do_not_have",
+    ),
+    Explained(
+        ApiKey.ALTER_CONFIGS,
+        "responses[4].error_*",
+        "Kafka keeps min.insync.replicas in the cluster's configuration for the sake of eligible "
+        "leader replicas, which are not here, and does not let it be replaced.",
+        scenario="settings_of_all_brokers",
+    ),
+    Explained(
+        ApiKey.ALTER_CONFIGS,
+        "responses[{16|32}].error_*",
+        "Client metrics and groups have no configuration, as there are none.",
+        scenario="other_kinds_of_resources",
+    ),
     Explained(
         ApiKey.API_VERSIONS,
         _advertised(range(8, 17), 42, 47, 68, 69),
@@ -97,6 +144,20 @@ EXPLAINED: tuple[Explained, ...] = (
         ApiKey.API_VERSIONS,
         "finalized_features_epoch",
         "No feature is finalized, so there is no offset at which that happened.",
+    ),
+    Explained(
+        ApiKey.CREATE_PARTITIONS,
+        "results[*]*",
+        "Kafka fails on more than 10,000 new partitions (UNKNOWN_SERVER_ERROR); ours refuses them "
+        "as both do in CreateTopics.",
+        scenario="more_than_a_request_may_make",
+    ),
+    Explained(
+        ApiKey.CREATE_PARTITIONS,
+        "results[*]*",
+        "Kafka's controller refuses a request with no time left before it looks at it; ours "
+        "answers what became of the topic.",
+        scenario="without_time_to_wait",
     ),
     Explained(
         ApiKey.CREATE_TOPICS,
@@ -140,10 +201,133 @@ EXPLAINED: tuple[Explained, ...] = (
         scenario="without_time_to_wait",
     ),
     Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[*].configs[*]",
+        "Kafka's keys that mean nothing here: `mobula config explain KEY` says why of each.",
+        scenario="{a_broker|a_topic|an_empty_list_of_keys|documentation}",
+        only_kafkas=True,
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        f"results[*].configs[{_OUR_KEYS}]",
+        "Keys of our own.",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        f"results[4].configs[{_OUR_DEFAULTS}]{{.value|.synonyms*.value}}",
+        "Our default is another on purpose: docs/configuration.md says why of each.",
+        scenario="a_broker",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[4].configs[{listeners|max.connections|max.connections.per.ip|num.io.threads"
+        "|num.network.threads|producer.id.expiration.ms}].read_only",
+        "Read once, when an actor starts, so it cannot be changed while the cluster runs.",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[4].configs[{advertised.listeners|listeners}]{.value|.config_source|.synonyms*}",
+        "The launcher tells each broker its address, and there is no controller's listener.",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[4].configs[log.dir]*source",
+        "The launcher gives the folder under both its names.",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[4].configs[broker.id].synonyms[broker.id#1]",
+        "The launcher gives the number, so there is no default behind it.",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[*].configs[min.insync.replicas]{.config_source|.synonyms*|}",
+        "Kafka copies the brokers' value into the cluster's configuration for the sake of "
+        "eligible leader replicas, which are not here.",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[2].configs[{delete.retention.ms|max.compaction.lag.ms|min.cleanable.dirty.ratio"
+        "|min.compaction.lag.ms|preallocate}].synonyms*",
+        "Brokers do not have the key behind it: there is no log cleaner, and segments are not "
+        "preallocated.",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[2*].error_message",
+        "Kafka says nothing beside the code; ours names the topic.",
+        scenario="a_topic_that_is_not_there",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[*]*",
+        "Kafka fails the whole request on a type of resource that there is not; ours refuses "
+        "that resource alone.",
+        scenario="kinds_of_resources_that_are_not_there",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[{8|16|32}]*",
+        "Loggers, client metrics and groups have no configuration, as there are none.",
+        scenario="other_kinds_of_resources",
+    ),
+    Explained(
+        ApiKey.DESCRIBE_CONFIGS,
+        "results[2*",
+        "A resource that is named twice is described once, with the keys of both: a few bytes "
+        "of a request must not make an answer of any size.",
+        scenario="the_same_resource_twice",
+    ),
+    Explained(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         "topics[0].*",
         "Kafka fails on an empty name (UNKNOWN_SERVER_ERROR); ours says that it is invalid.",
         scenario="a_name_that_no_topic_can_have",
+    ),
+    Explained(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "responses[*].error_message",
+        "What is wrong with a configuration is said in our words, all of it at once; they name "
+        "the nearest key.",
+        scenario="{operations_that_cannot_be|values_*|without_changing_anything}",
+        wording=True,
+    ),
+    Explained(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "responses[*].error_*",
+        "Kafka fails on an operation that there is not (UNKNOWN_SERVER_ERROR); ours says so.",
+        scenario="operations_that_there_are_not",
+    ),
+    Explained(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "responses[*].error_*",
+        "Segments may be smaller than Kafka's 1 MiB, which finer retention and tests use.",
+        scenario="segments_smaller_than_a_mebibyte",
+    ),
+    Explained(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "responses[2].error_*",
+        "Ours refuses what would do nothing: a limit below -1, preallocation, unclean elections.",
+        scenario="values_that_would_change_nothing",
+    ),
+    Explained(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "responses[4].error_*",
+        "Kafka takes settings of a broker from that broker alone; ours from any, so it looks "
+        "whether there is such a broker.",
+        scenario="{brokers_that_are_not_there|of_another_broker_than_is_asked}",
+    ),
+    Explained(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "responses[4].error_*",
+        "Kafka takes keys of brokers that it does not know; ours refuses what would do nothing.",
+        scenario="keys_that_brokers_do_not_have",
+    ),
+    Explained(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "responses[{8|16|32}].error_*",
+        "Loggers, client metrics and groups have no configuration, as there are none.",
+        scenario="other_kinds_of_resources",
     ),
     Explained(
         ApiKey.METADATA,

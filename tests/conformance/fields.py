@@ -46,6 +46,10 @@ IN_ORDER: Final = {
 SETS: Final = {"isr_nodes", "offline_replicas", "isr"}
 """Lists of numbers whose order means nothing."""
 
+ADDRESSES: Final = {"listeners", "advertised.listeners", "controller.quorum.voters"}
+FOLDERS: Final = {"log.dir", "log.dirs"}
+"""Configuration keys whose values are those of one machine."""
+
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
@@ -80,6 +84,15 @@ class Roles:
         broker = self._brokers.get((host, port))
         return f"{host}:{port}" if broker is None else f"broker {broker}"
 
+    def in_addresses(self, text: str) -> str:
+        """A list of addresses with their brokers' numbers as ports; other ports are a role."""
+
+        def role(found: re.Match[str]) -> str:
+            return f"<{self.broker(found[1], int(found[2]))}>"
+
+        text = re.sub(r"([\d.]+):(\d+)", role, text)
+        return re.sub(r"<[\d.]+:\d+>", "<no broker>", text)
+
     def is_broker(self, broker: object) -> bool:
         return broker in self._brokers.values()
 
@@ -113,7 +126,14 @@ class _Normaliser:
         if isinstance(tree.get("host"), str) and isinstance(tree.get("port"), int):
             where = self._roles.broker(tree["host"], tree["port"])
             found |= {"host": f"<host of {where}>", "port": f"<port of {where}>"}
+        if found.get("value"):
+            found["value"] = self._setting(found.get("name"), found["value"])
         return found
+
+    def _setting(self, key: Json, value: str) -> str:
+        if key in FOLDERS:
+            return "<a folder>"
+        return self._roles.in_addresses(value) if key in ADDRESSES else value
 
     def _items(self, field: str, items: list[Json]) -> list[Json]:
         if field in SETS:
@@ -134,6 +154,12 @@ class _Normaliser:
                 return "<a time>"
             case "producer_id" if value >= 0:
                 return "<a producer id>"
+            case "documentation" if value:
+                return "<a text>"
+            case "log_dir" if value:
+                return "<a folder>"
+            case "total_bytes" | "usable_bytes" if value > 0:
+                return "<a size>"
         return value
 
 

@@ -153,7 +153,7 @@ class Side:
             broker, key, version, body, answer_version=answer_version, client_id=client_id
         )
         if own_topics_only and answer != CLOSED:
-            answer = {**answer, "topics": [t for t in answer["topics"] if self._is_own(t)]}
+            answer = self._own_topics(answer)
         self._note(broker, key, version, request, answer)
         return answer
 
@@ -306,6 +306,12 @@ class Side:
         )
         (topic,) = answer["topics"]
         return all(partition["error_code"] == "none" for partition in topic["partitions"])
+
+    def _own_topics(self, answer: Json) -> Json:
+        """Of DescribeLogDirs the topics of every folder."""
+        if "topics" not in answer:
+            return {**answer, "results": [self._own_topics(item) for item in answer["results"]]}
+        return {**answer, "topics": [t for t in answer["topics"] if self._is_own(t)]}
 
     def _is_own(self, topic: Json) -> bool:
         return bool(topic["name"]) and topic["name"].startswith(self._prefix)

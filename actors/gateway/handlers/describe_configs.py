@@ -20,6 +20,7 @@ from mobula.actors.config.describe import (
 )
 from mobula.actors.gateway.request import Request
 from mobula.actors.gateway.services import Services
+from mobula.actors.metadata.broker_name import broker_id_of
 from mobula.actors.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from mobula.actors.metadata.topic_name import topic_name_problem
 from mobula.protocol.api import Api, ApiKey
@@ -46,7 +47,7 @@ def handle(request: Request, services: Services) -> None:
             for entry in entries
             if keys is None or entry.name in keys
         ]
-        results.append(_result(resource, ErrorCode.none, None, configs))
+        results.append(_result(resource, ErrorCode.none, "", configs))
     request.respond(encode(build_response(API.key, version, {"results": results})))
 
 
@@ -89,10 +90,16 @@ def _describe_topic(name: str, services: Services) -> list[Entry]:
 def _describe_broker(name: str, services: Services) -> list[Entry]:
     if not name:
         return describe_all_brokers(services.image)
-    if name != str(services.broker_id):
+    broker_id = broker_id_of(name)
+    if broker_id is None:
+        raise KafkaError(
+            ErrorCode.invalid_request, f"Broker id must be an integer, but it is: {name}"
+        )
+    if broker_id != services.broker_id:
         raise KafkaError(
             ErrorCode.invalid_request,
-            f"this is broker {services.broker_id}, which cannot describe {name!r}",
+            f"Unexpected broker id, expected {services.broker_id} or empty string, but received "
+            f"{name}",
         )
     number, folder = str(services.broker_id), services.runtime.spec.data_dir
     facts = {"node.id": number, "broker.id": number, "log.dir": folder, "log.dirs": folder}

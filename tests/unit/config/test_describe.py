@@ -66,6 +66,18 @@ def test_an_inherited_value_is_in_the_topic_keys_unit() -> None:
     )
 
 
+def test_the_default_of_a_coarser_key_is_told_only_behind_other_values() -> None:
+    topic = _by_name(describe_topic(_image(), "t", Config({})))["segment.ms"]
+    assert (topic.value, topic.synonyms) == ("604800000", ())
+    given = Config({"log.roll.ms": "2"})
+    coarser = Origin("log.roll.hours", "168", ConfigSource.DEFAULT_CONFIG)
+    assert _by_name(describe_topic(_image(), "t", given))["segment.ms"].synonyms[-1] == coarser
+    finest = _by_name(describe_broker(_image(), given, 1, FACTS))["log.roll.ms"]
+    assert finest.synonyms[-1] == coarser
+    unset = _by_name(describe_broker(_image(), Config({"log.roll.hours": "1"}), 1, FACTS))
+    assert (unset["log.roll.ms"].value, unset["log.roll.ms"].synonyms) == (None, ())
+
+
 def test_a_key_that_is_both_is_inherited_under_its_own_name() -> None:
     entry = _by_name(describe_topic(_image(), "t", Config({"min.insync.replicas": "2"})))[
         "min.insync.replicas"

@@ -77,7 +77,7 @@ def test_a_value_of_another_type_is_refused_in_one_sentence(
         (either(-1, at_least(1)), ConfigType.INT, "-1", "0", "-1 or at least 1"),
         (one_of("a", "b"), ConfigType.STRING, "a", "c", "one of a, b"),
         (all_of("a", "b"), ConfigType.LIST, "b,a", "a,c", "a list of a and b"),
-        (all_of("a", "b"), ConfigType.LIST, "a", "", "a list of a and b"),
+        (all_of("a", "b"), ConfigType.LIST, "", "c", "a list of a and b"),
         (only(False, "not yet"), ConfigType.BOOLEAN, "false", "true", "false (not yet)"),
     ],
 )
@@ -89,3 +89,18 @@ def test_a_check_says_what_it_wants(
     with pytest.raises(ConfigError) as refused:
         key.parse(bad)
     assert str(refused.value) == f"some.key must be {wants}, but is {bad!r}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "shown"),
+    [
+        (ConfigType.LIST, "delete, compact", "delete,compact"),
+        (ConfigType.INT, "+0100", "100"),
+        (ConfigType.LONG, " 5000 ", "5000"),
+        (ConfigType.DOUBLE, "1", "1.0"),
+        (ConfigType.BOOLEAN, "FALSE", "false"),
+        (ConfigType.STRING, " a b ", "a b"),
+    ],
+)
+def test_a_value_is_shown_in_one_spelling(kind: ConfigType, text: str, shown: str) -> None:
+    assert Key(name="k", type=kind, default=None, doc="").shown(text) == shown
