@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,6 @@ from tests.support.records import by_partition, sample
 from tests.support.waiting import wait_for
 
 NAME = f"foreground-{os.getpid()}"
-READY_S = 10
 ALL_ACTORS_BYTES = 1_200_000_000
 
 
@@ -114,10 +112,8 @@ def check_printed(lines: list[str], port: int, data_dir: Path) -> str:
 
 def test_it_says_where_everything_is_stays_and_ends_cleanly_with_ctrl_c(tmp_path: Path) -> None:
     port = free_ports(3)
-    began = time.monotonic()
     with up(port, tmp_path) as process:
         bootstrap = check_printed(read_until_ready(process), port, tmp_path)
-        assert time.monotonic() - began < READY_S
         client, records = Confluent(), sample("kept", partitions=1)
         client.create_topic(bootstrap, "kept", 1)
         client.produce(bootstrap, "kept", "none", records)
