@@ -146,6 +146,25 @@ EXPLAINED: tuple[Explained, ...] = (
         scenario="a_name_that_no_topic_can_have",
     ),
     Explained(
+        ApiKey.INIT_PRODUCER_ID,
+        "error_code",
+        "There are no transactions yet, so a transactional id is refused whatever its timeout.",
+        scenario="a_transactional_id",
+    ),
+    Explained(
+        ApiKey.LIST_OFFSETS,
+        "*",
+        "Kafka fails on an isolation level that does not exist (UNKNOWN_SERVER_ERROR); ours takes "
+        "it as read_uncommitted.",
+        scenario="isolation_levels_that_do_not_exist",
+    ),
+    Explained(
+        ApiKey.LIST_OFFSETS,
+        "topics[*].partitions[0].leader_epoch",
+        "The epoch of the earliest offset is optional; a follower's gateway does not know it.",
+        scenario="a_replica_that_is_asked_for_debugging",
+    ),
+    Explained(
         ApiKey.METADATA,
         "*",
         "Kafka fails on a topic with neither name nor id (UNKNOWN_SERVER_ERROR for all that was "

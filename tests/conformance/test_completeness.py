@@ -11,10 +11,6 @@ from tests.conformance.scenario import SERVED, all_scenarios
 NOT_YET = {
     ApiKey.PRODUCE,
     ApiKey.FETCH,
-    ApiKey.LIST_OFFSETS,
-    ApiKey.DELETE_RECORDS,
-    ApiKey.INIT_PRODUCER_ID,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.ALTER_CONFIGS,
     ApiKey.DESCRIBE_LOG_DIRS,
