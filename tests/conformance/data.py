@@ -13,9 +13,10 @@ from uuid import UUID
 from mobula.protocol.api import ApiKey
 from mobula.storage.batch import parse_header, reseal
 from mobula.storage.records import NewRecord, build_batch
-from tests.conformance.side import BASE_TIME_MS, Side, Topic
+from tests.conformance.side import BASE_TIME_MS, FOREVER, Side, Topic
 from tests.conformance.wire import Json, Tree
 
+LED_BY_ONE = ((0, 1, 2), (0, 2, 1))
 NOBODY = Topic("nobody", UUID(int=77))
 """Of this id no topic is."""
 _READ_VERSION = 12
@@ -56,6 +57,11 @@ def changed(
     found = header + body
     reseal(memoryview(found))
     return bytes(found)
+
+
+def refusing(on: Side) -> Topic:
+    """A topic to be written to only where that is refused."""
+    return on.shared_topic("never-written", LED_BY_ONE, FOREVER)
 
 
 def attributes_of(data: bytes) -> int:
