@@ -9,8 +9,6 @@ from tests.conformance import recording
 from tests.conformance.scenario import SERVED, all_scenarios
 
 NOT_YET = {
-    ApiKey.PRODUCE,
-    ApiKey.FETCH,
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.ALTER_CONFIGS,
     ApiKey.DESCRIBE_LOG_DIRS,
