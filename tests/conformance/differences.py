@@ -184,8 +184,8 @@ EXPLAINED: tuple[Explained, ...] = (
     Explained(
         ApiKey.FETCH,
         "*",
-        "Kafka fails on a limit below zero (UNKNOWN_SERVER_ERROR); ours takes it as none at "
-        "all, of which the first batch comes.",
+        "Kafka fails on a limit below zero (UNKNOWN_SERVER_ERROR); ours takes it as 0, "
+        "and the first batch comes whole.",
         scenario="a_limit_below_zero",
     ),
     Explained(
@@ -251,13 +251,13 @@ EXPLAINED: tuple[Explained, ...] = (
     Explained(
         ApiKey.PRODUCE,
         "responses[*]*",
-        "Kafka writes the last of them alone, and the others are lost in silence; ours writes"
-        " them all and answers each.",
+        "Kafka writes the last of them alone, and the others are lost in silence; ours "
+        "writes them all and answers each.",
         scenario="a_partition_named_twice",
     ),
     Explained(
         ApiKey.PRODUCE,
-        "responses[*].partition_responses[*].error_code",
+        "responses[{nobody|00000000-*}].partition_responses[0].error_code",
         "Ours refuses acks before it looks for the partitions.",
         scenario="acks_that_do_not_exist",
     ),
@@ -316,6 +316,6 @@ EXPLAINED: tuple[Explained, ...] = (
         ApiKey.PRODUCE,
         "responses[*].partition_responses[*].error_code",
         "Ours asks who leads before it looks at the batch.",
-        scenario="zstd_before_its_version",
+        scenario="zstd_before_its_version_and_of_a_follower",
     ),
 )

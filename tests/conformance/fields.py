@@ -46,7 +46,7 @@ IN_ORDER: Final = {
 SETS: Final = {"isr_nodes", "offline_replicas", "isr"}
 """Lists of numbers whose order means nothing."""
 
-_TIMES = re.compile(r"\[\d{13}, \d{13}\]")
+_TIMES = re.compile(r"\[-?\d{13,19}, \d{13}\]")
 """Between which a record's timestamp should be, in Kafka's words."""
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 

@@ -12,24 +12,30 @@ from tests.conformance.wire import Tree, encode_request, is_flexible, with_null
 
 API = ApiKey.LIST_OFFSETS
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
-FIRST_WITH_EPOCHS = 4
-WITH_EPOCHS = range(FIRST_WITH_EPOCHS, 12)
+WITH_EPOCHS = range(4, 12)
 WITH_ISOLATION = range(2, 12)
 READ_COMMITTED = 1
+GZIP = 1
 CONSUMER, DEBUGGING_CONSUMER, NO_BROKER = -1, -2, 9
 TIMES = ([0, 10, 20], [5, 30], [15, 30])
 """Of the records of each batch, in ms after BASE_TIME_MS."""
 
 
-def append_times(on: Side, topic: Topic) -> None:
+def append_times(on: Side, topic: Topic, codec: int = 0) -> None:
     for batch in TIMES:
         records = [NewRecord(BASE_TIME_MS + ms, None, b"%d" % ms) for ms in batch]
-        on.append(topic, 0, bytes(build_batch(records)))
+        on.append(topic, 0, bytes(build_batch(records, codec=codec)))
 
 
 def times(on: Side) -> Topic:
     """A topic with records of these times."""
     return on.shared_topic("times", configs=FOREVER, fill=lambda topic: append_times(on, topic))
+
+
+def compressed(on: Side) -> Topic:
+    return on.shared_topic(
+        "times-compressed", configs=FOREVER, fill=lambda topic: append_times(on, topic, GZIP)
+    )
 
 
 def trimmed(on: Side) -> Topic:
@@ -73,6 +79,13 @@ def by_time(on: Side, version: int) -> None:
             on.ask(0, API, version, at(topic.name, BASE_TIME_MS + ms))
         for time in (0, 1, (1 << 63) - 1):
             on.ask(0, API, version, at(topic.name, time))
+
+
+@scenario(API, good=True)
+def by_time_in_compressed_batches(on: Side, version: int) -> None:
+    for ms in (0, 1, 6, 11, 21, 31):
+        on.ask(0, API, version, at(compressed(on).name, BASE_TIME_MS + ms))
+    on.ask(0, API, version, at(compressed(on).name, MAX_TIMESTAMP))
 
 
 @scenario(API, good=True)

@@ -196,6 +196,10 @@ def attributes_without_a_meaning(on: Side, version: int) -> None:
 @scenario(API, good=False, versions=range(3, FIRST_WITH_ZSTD))
 def zstd_before_its_version(on: Side, version: int) -> None:
     on.ask(0, API, version, into(refusing(on), batch(b"a", codec=ZSTD)))
+
+
+@scenario(API, good=False, versions=range(3, FIRST_WITH_ZSTD))
+def zstd_before_its_version_and_of_a_follower(on: Side, version: int) -> None:
     on.ask(1, API, version, into(refusing(on), batch(b"a", codec=ZSTD)))
 
 
