@@ -14,7 +14,7 @@ from mobula.actors.gateway.forwarding_manager import Forwarded
 from mobula.actors.gateway.kafka_apis import HANDLERS
 from mobula.loadtest.kafka_jars import KAFKA_VERSION
 from mobula.protocol.api import ApiKey
-from tests.conformance.differences import Explained
+from tests.conformance.explained import Explained
 from tests.conformance.table import Compared, compared
 
 FOLDER = Path(__file__).parent

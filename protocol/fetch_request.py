@@ -79,20 +79,17 @@ _unpack_replica_state = struct.Struct(">iq").unpack_from
 
 
 def decode_fetch_request(version: int, body: memoryview) -> FetchRequest:
-    """DecodeError: not a Fetch request of this version, from first to last byte."""
+    """What follows the request is ignored, as Kafka does. DecodeError: the bytes do not begin
+    with a Fetch request of this version."""
     try:
         if version >= FIRST_FLEXIBLE:
-            request, at = _decode_flexible(version, body)
-        else:
-            request, at = _decode_old(version, body)
+            return _decode_flexible(version, body)
+        return _decode_old(version, body)
     except (IndexError, struct.error):
         raise truncated(f"a Fetch request v{version}") from None
-    if at != len(body):
-        raise DecodeError(f"{len(body) - at} bytes too many after a Fetch request v{version}")
-    return request
 
 
-def _decode_flexible(version: int, body: memoryview) -> tuple[FetchRequest, int]:
+def _decode_flexible(version: int, body: memoryview) -> FetchRequest:
     replica_id = replica_epoch = -1
     if version >= 15:
         max_wait_ms, min_bytes, max_bytes, isolation, session_id, epoch = _unpack_head_v15(body, 0)
@@ -127,7 +124,7 @@ def _decode_flexible(version: int, body: memoryview) -> tuple[FetchRequest, int]
     rack_id, at = read_compact_string(body, at)
     cluster_id = None
     if body[at]:
-        tags, at = read_tags(body, at)
+        tags, _ = read_tags(body, at)
         for tag, start, end in tags:
             if tag == 0:
                 cluster_id, stop = read_compact_nullable_string(body[:end], start)
@@ -138,24 +135,19 @@ def _decode_flexible(version: int, body: memoryview) -> tuple[FetchRequest, int]
                 continue
             if stop != end:
                 raise DecodeError(f"a tagged field {tag} of a wrong size")
-    else:
-        at += 1
-    return (
-        FetchRequest(
-            replica_id,
-            replica_epoch,
-            max_wait_ms,
-            min_bytes,
-            max_bytes,
-            isolation,
-            session_id,
-            epoch,
-            topics,
-            forgotten,
-            rack_id,
-            cluster_id,
-        ),
-        at,
+    return FetchRequest(
+        replica_id,
+        replica_epoch,
+        max_wait_ms,
+        min_bytes,
+        max_bytes,
+        isolation,
+        session_id,
+        epoch,
+        topics,
+        forgotten,
+        rack_id,
+        cluster_id,
     )
 
 
@@ -221,7 +213,7 @@ def _indexes(body: memoryview, at: int, count: int) -> tuple[tuple[int, ...], in
     return struct.unpack_from(f">{count}i", body, at), end
 
 
-def _decode_old(version: int, body: memoryview) -> tuple[FetchRequest, int]:
+def _decode_old(version: int, body: memoryview) -> FetchRequest:
     session_id, epoch = 0, -1
     if version >= 7:
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, epoch = (
@@ -259,23 +251,20 @@ def _decode_old(version: int, body: memoryview) -> tuple[FetchRequest, int]:
             forgotten.append((name, None, indexes))
     rack_id = ""
     if version >= 11:
-        rack_id, at = read_string(body, at)
-    return (
-        FetchRequest(
-            replica_id,
-            -1,
-            max_wait_ms,
-            min_bytes,
-            max_bytes,
-            isolation,
-            session_id,
-            epoch,
-            topics,
-            forgotten,
-            rack_id,
-            None,
-        ),
-        at,
+        rack_id, _ = read_string(body, at)
+    return FetchRequest(
+        replica_id,
+        -1,
+        max_wait_ms,
+        min_bytes,
+        max_bytes,
+        isolation,
+        session_id,
+        epoch,
+        topics,
+        forgotten,
+        rack_id,
+        None,
     )
 
 

@@ -79,7 +79,8 @@ _unpack_index = struct.Struct(">i").unpack_from
 
 
 def decode_produce_request(version: int, body: memoryview) -> ProduceRequest:
-    """DecodeError: not a Produce request of this version, from first to last byte."""
+    """What follows the request is ignored, as Kafka does. DecodeError: the bytes do not begin
+    with a Produce request of this version."""
     try:
         if version >= FIRST_FLEXIBLE:
             return _decode_flexible(version, body)
@@ -136,9 +137,7 @@ def _decode_flexible(version: int, body: memoryview) -> ProduceRequest:
             at = skip_tags(body, at) if body[at] else at + 1
         topics.append((name, topic_id, partitions))
         at = skip_tags(body, at) if body[at] else at + 1
-    at = skip_tags(body, at)
-    if at != size:
-        raise _surplus(size - at)
+    skip_tags(body, at)
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
@@ -180,8 +179,6 @@ def _decode_old(version: int, body: memoryview) -> ProduceRequest:
                     raise truncated(f"a batch of {length} bytes")
                 partitions.append((index, body[start:at]))
         topics.append((name, None, partitions))
-    if at != size:
-        raise _surplus(size - at)
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
@@ -190,10 +187,6 @@ def _old_array_length(body: memoryview, at: int) -> tuple[int, int]:
     if count < 0:
         raise DecodeError("null for an array that cannot be null")
     return count, at
-
-
-def _surplus(count: int) -> DecodeError:
-    return DecodeError(f"{count} bytes too many after a Produce request")
 
 
 _pack_v3 = struct.Struct(">ihqq").pack

@@ -35,6 +35,7 @@ _PLACE = struct.Struct(">qii")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMP = struct.Struct(">q")
+_MAGIC_AT = 16
 _CRC_AT = 17
 CRC_COVERS_FROM = 21
 _MAX_TIMESTAMP_AT = 35
@@ -126,15 +127,17 @@ def validate_client_batch(records: memoryview) -> BatchHeader:
     """
     length = len(records)
     if length < HEADER_BYTES:
-        if length > 16 and records[16] != MAGIC:
-            raise _invalid(f"record batch has magic {records[16]}, only 2 is accepted")
+        if length > _MAGIC_AT and records[_MAGIC_AT] != MAGIC:
+            raise _bad_magic(records[_MAGIC_AT])
         raise _invalid("no record batch" if not length else "record batch is cut short")
     header = BatchHeader._make(_HEADER.unpack_from(records, 0))
     if header.magic != MAGIC:
-        raise _invalid(f"record batch has magic {header.magic}, only 2 is accepted")
+        raise _bad_magic(header.magic)
     size = LOG_OVERHEAD + header.batch_length
-    if size < HEADER_BYTES or size > length:
-        raise _corrupt(f"record batch says {size} bytes, {length} came")
+    if size < HEADER_BYTES:
+        raise _corrupt(f"record batch says {size} bytes, a header has {HEADER_BYTES}")
+    if size > length:
+        raise _invalid(f"record batch says {size} bytes, {length} came")
     if size < length:
         raise _invalid("more than one record batch for a partition")
     if crc32c(records[CRC_COVERS_FROM:]) != header.crc:
@@ -151,6 +154,8 @@ def validate_client_batch(records: memoryview) -> BatchHeader:
         )
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise _invalid("record batch with a producer id but without sequence or epoch")
+    if header.base_offset:
+        raise _invalid(f"record batch has base offset {header.base_offset}, only 0 is accepted")
     if attributes & LOG_APPEND_TIME_FLAG:
         raise KafkaError(
             ErrorCode.invalid_timestamp, "a producer may not say that a batch has log append time"
@@ -179,6 +184,12 @@ def reseal(batch: memoryview) -> int:
 
 def pack_header(header: BatchHeader) -> bytes:
     return _HEADER.pack(*header)
+
+
+def _bad_magic(magic: int) -> KafkaError:
+    """Of a format that is no more, or of one that never was."""
+    detail = f"record batch has magic {magic}, only {MAGIC} is accepted"
+    return _invalid(detail) if 0 <= magic < MAGIC else _corrupt(detail)
 
 
 def _invalid(detail: str) -> KafkaError:

@@ -54,7 +54,7 @@ class LeaderEpochs:
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(largest known epoch not above `epoch`, where it ends), as Kafka answers."""
-        if epoch < 0:
+        if epoch == -1:
             return UNKNOWN
         if epoch == self.latest:
             return epoch, log_end_offset

@@ -275,7 +275,7 @@ class FetchSessionCache:
         session.update(request)
         if not session.partitions:
             del self._sessions[session.id]
-            return FetchContext([])
+            return FetchContext(list(_by_key(request).values()))
         session.last_used_ms = now_ms
         session.epoch = next_epoch(epoch)
         self._sessions.move_to_end(session.id)

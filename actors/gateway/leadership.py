@@ -33,7 +33,7 @@ def leadership_code(
         return _STORAGE
     epoch = row.leader_epoch
     newest = partition.leader_epoch
-    if client_epoch >= 0:
+    if client_epoch != -1:
         known = epoch if epoch > newest else newest
         if client_epoch != known:
             return _FENCED if client_epoch < known else _UNKNOWN_EPOCH

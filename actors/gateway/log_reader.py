@@ -180,7 +180,8 @@ class LogReader:
             or row.leader_epoch != epoch
             or row.leader_epoch < log.state.leader_epoch
         ):
-            code = leadership_code(log.state, row, epoch)
+            # Here, unlike elsewhere, every negative epoch says that the client has none.
+            code = leadership_code(log.state, row, epoch if epoch >= 0 else -1)
             if code or row is None:
                 return _failed(part, code)
         if limits.read_committed:

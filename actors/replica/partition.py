@@ -140,7 +140,7 @@ class Partition:
             raise KafkaError(ErrorCode.kafka_storage_error)
         leader = self.leader
         epoch = self.leader_epoch
-        if current_leader_epoch >= 0 and current_leader_epoch != epoch:
+        if current_leader_epoch not in (-1, epoch):
             raise KafkaError(
                 ErrorCode.fenced_leader_epoch
                 if current_leader_epoch < epoch

@@ -50,6 +50,8 @@ ADDRESSES: Final = {"listeners", "advertised.listeners", "controller.quorum.vote
 FOLDERS: Final = {"log.dir", "log.dirs"}
 """Configuration keys whose values are those of one machine."""
 
+_TIMES = re.compile(r"\[-?\d{13,19}, \d{13}\]")
+"""Between which a record's timestamp should be, in Kafka's words."""
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
@@ -119,6 +121,7 @@ class _Normaliser:
         if isinstance(value, str):
             value = self._roles.topic_id(value) if field == "topic_id" else value
             value = value.replace(self._own_prefix, OWN_PREFIX)
+            value = _TIMES.sub("[<two times>]", value)
         return self._role(field, value)
 
     def _fields(self, tree: dict[str, Json]) -> dict[str, Json]:
@@ -152,6 +155,8 @@ class _Normaliser:
                 return "<an offset of the metadata log>"
             case "log_append_time" if value not in (None, -1):
                 return "<a time>"
+            case "session_id" if value > 0:
+                return "<a session id>"
             case "producer_id" if value >= 0:
                 return "<a producer id>"
             case "documentation" if value:

@@ -35,6 +35,8 @@ CLOSED = "closed"
 NO_ANSWER = "no answer"
 BASE_TIME_MS = 1_750_000_000_000
 """Of records that set-up produces."""
+FOREVER = {"retention.ms": "-1"}
+"""Settings of a topic whose records, older than a week, are to stay."""
 ONE_PARTITION = ((0, 1, 2),)
 THREE_PARTITIONS = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
@@ -185,11 +187,20 @@ class Side:
         Every broker knows of it, and its leaders lead."""
         return self._create(self.name(suffix), replicas, configs or {})
 
-    def shared_topic(self, name: str, replicas: Sequence[Sequence[int]] = ONE_PARTITION) -> Topic:
-        """A topic that is made once, for scenarios that only look at it."""
+    def shared_topic(
+        self,
+        name: str,
+        replicas: Sequence[Sequence[int]] = ONE_PARTITION,
+        configs: Mapping[str, str] | None = None,
+        fill: Callable[[Topic], None] | None = None,
+    ) -> Topic:
+        """A topic that is made (and filled) once, for scenarios that only look at it."""
         shared = self._brokers.shared
         if name not in shared:
-            shared[name] = self._create(f"shared-{name}", replicas, {})
+            topic = self._create(f"shared-{name}", replicas, configs or {})
+            if fill is not None:
+                fill(topic)
+            shared[name] = topic
         return shared[name]
 
     def produce(self, topic: Topic, partition: int, *values: bytes) -> int:
@@ -197,7 +208,11 @@ class Side:
         records = [
             NewRecord(BASE_TIME_MS + index, None, value, ()) for index, value in enumerate(values)
         ]
-        partitions = [{"index": partition, "records": bytes(build_batch(records))}]
+        return self.append(topic, partition, bytes(build_batch(records)))
+
+    def append(self, topic: Topic, partition: int, batch: bytes) -> int:
+        """This batch, acks=all; its base offset."""
+        partitions = [{"index": partition, "records": batch}]
         answer = self.do(
             self.leader(topic, partition),
             ApiKey.PRODUCE,

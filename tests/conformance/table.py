@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from mobula.protocol.api import ApiKey
 from tests.conformance import recording
-from tests.conformance.differences import EXPLAINED, Explained
+from tests.conformance.differences import EXPLAINED
+from tests.conformance.explained import Explained
 from tests.conformance.scenario import SERVED, all_scenarios
 
 

@@ -11,7 +11,8 @@ import pytest
 from mobula.cluster import LocalCluster
 from tests.conformance import recording
 from tests.conformance.compare import MISSING, Differs, differences
-from tests.conformance.differences import EXPLAINED, Explained
+from tests.conformance.differences import EXPLAINED
+from tests.conformance.explained import Explained
 from tests.conformance.scenario import Scenario, all_scenarios
 from tests.conformance.settings import SETTINGS
 from tests.conformance.side import Brokers, Exchange

@@ -12,16 +12,6 @@ from tests.conformance.configs import BROKER, TOPIC
 from tests.conformance.scenario import SERVED, all_scenarios
 from tests.conformance.side import CLOSED
 
-NOT_YET = {
-    ApiKey.PRODUCE,
-    ApiKey.FETCH,
-    ApiKey.LIST_OFFSETS,
-    ApiKey.DELETE_RECORDS,
-    ApiKey.INIT_PRODUCER_ID,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH,
-}
-"""Their scenarios are still to be written."""
-
 SCENARIOS = all_scenarios()
 
 
@@ -36,14 +26,9 @@ def without_scenario(api: ApiKey, *, good: bool) -> list[int]:
 
 
 @pytest.mark.parametrize("good", [True, False], ids=["good", "bad"])
-@pytest.mark.parametrize("api", sorted(SERVED.keys() - NOT_YET), ids=lambda api: api.name)
+@pytest.mark.parametrize("api", sorted(SERVED), ids=lambda api: api.name)
 def test_every_version_that_is_served_has_a_scenario(api: ApiKey, good: bool) -> None:
     assert without_scenario(api, good=good) == []
-
-
-@pytest.mark.parametrize("api", sorted(NOT_YET), ids=lambda api: api.name)
-def test_an_api_that_has_its_scenarios_is_not_excused(api: ApiKey) -> None:
-    assert without_scenario(api, good=True) or without_scenario(api, good=False)
 
 
 def test_what_is_recorded_is_what_there_are_scenarios_for() -> None:

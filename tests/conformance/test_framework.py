@@ -11,7 +11,7 @@ from mobula.protocol.api import ApiKey
 from mobula.storage.records import NewRecord, build_batch
 from tests.conformance import recording
 from tests.conformance.compare import MISSING, Differs, differences
-from tests.conformance.differences import Explained
+from tests.conformance.explained import Explained
 from tests.conformance.fields import Roles, normalised
 from tests.conformance.wire import decode_response, encode_request, with_null
 
@@ -75,6 +75,13 @@ def test_other_words_are_no_excuse_for_silence() -> None:
         assert not line.covers(ApiKey.FETCH, "any", 0, Differs("message", "theirs", silence))
 
 
+def test_where_only_ours_says_something_our_silence_is_no_excuse() -> None:
+    line = Explained(ApiKey.FETCH, "message", "why", ours_says=True)
+    for theirs in (None, "theirs"):
+        assert line.covers(ApiKey.FETCH, "any", 0, Differs("message", theirs, "ours"))
+    assert not line.covers(ApiKey.FETCH, "any", 0, Differs("message", "theirs", None))
+
+
 def test_what_must_differ_is_replaced_by_what_it_stands_for() -> None:
     answer = {
         "cluster_id": "x" * 22,
@@ -88,6 +95,12 @@ def test_what_must_differ_is_replaced_by_what_it_stands_for() -> None:
         "brokers": [{"node_id": 1, "host": "<host of broker 1>", "port": "<port of broker 1>"}],
         "topics": [{"name": "~a", "topic_id": "<id of ~a>", "isr_nodes": [0, 1]}],
     }
+
+
+def test_the_times_that_a_timestamp_should_lie_between_are_left_out() -> None:
+    for low in ("-9223370241818177284", "1795040198523"):
+        message = f"The timestamp should be within [{low}, 1795040198523]"
+        assert as_recorded(message) == "The timestamp should be within [<two times>]"
 
 
 def test_what_cannot_be_right_stays_as_it_is() -> None:

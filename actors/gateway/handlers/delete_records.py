@@ -3,7 +3,8 @@
 Behaviour: records before an offset go from partitions that this broker leads (-1: all that
 is committed). The leader's log start moves at once; the answer waits in the purgatory until
 every replica's has. Internal topics are refused with INVALID_TOPIC_EXCEPTION, topics that
-are only compacted with POLICY_VIOLATION. One bad partition never fails the rest.
+are only compacted with POLICY_VIOLATION. One bad partition never fails the rest; of one that is
+named twice the last offset counts.
 Versions: v2 is flexible.
 """
 
@@ -49,11 +50,16 @@ class _Deleting:
     def __init__(self, request: Request, services: Services, asked: Any) -> None:
         self._request = request
         self._services = services
-        self._asked = asked
         timeout_ms = asked.timeout.total_seconds() * 1000
         self._deadline_ms = services.runtime.clock.monotonic_ms() + int(timeout_ms)
+        asked_for = {
+            (topic.name, part.partition_index): part.offset
+            for topic in asked.topics
+            for part in topic.partitions
+        }
+        self._keys = list(asked_for)
         self._wanted: list[PartitionDelete | PartitionDeleted] = [
-            self._check(topic.name, part) for topic in asked.topics for part in topic.partitions
+            self._check(name, index, offset) for (name, index), offset in asked_for.items()
         ]
         self._accepted = [
             index for index, part in enumerate(self._wanted) if isinstance(part, PartitionDelete)
@@ -71,21 +77,21 @@ class _Deleting:
             on_done=self._deleted,
         )
 
-    def _check(self, name: str, part: Any) -> PartitionDelete | PartitionDeleted:
+    def _check(self, name: str, index: int, offset: int) -> PartitionDelete | PartitionDeleted:
         image = self._services.image
         topic_id = image.topic_ids.get(name)
-        state = None if topic_id is None else image.partition(topic_id, part.partition_index)
+        state = None if topic_id is None else image.partition(topic_id, index)
         if topic_id is None or state is None:
             return _failed(ErrorCode.unknown_topic_or_partition)
         if is_internal(name):
             return _failed(ErrorCode.invalid_topic_exception)
-        code = leadership_code(state, self._services.row(topic_id, part.partition_index), -1)
+        code = leadership_code(state, self._services.row(topic_id, index), -1)
         if code:
             return PartitionDeleted(code)
         config = topic_config(image, name, self._services.config, self._services.broker_id)
         if "delete" not in config.strings("cleanup.policy"):
             return _failed(ErrorCode.policy_violation)
-        return PartitionDelete(topic_id, part.partition_index, part.offset)
+        return PartitionDelete(topic_id, index, offset)
 
     def _deleted(self, answers: list[PartitionDeleted]) -> None:
         waiting: list[int] = []
@@ -131,16 +137,12 @@ class _Deleting:
         self._respond()
 
     def _respond(self) -> None:
-        results = iter(self._results)
+        topics: dict[str, list[Any]] = {}
+        for (name, index), result in zip(self._keys, self._results, strict=True):
+            topics.setdefault(name, []).append(_partition(index, result))
         tree = {
             "topics": [
-                {
-                    "name": topic.name,
-                    "partitions": [
-                        _partition(part.partition_index, next(results)) for part in topic.partitions
-                    ],
-                }
-                for topic in self._asked.topics
+                {"name": name, "partitions": partitions} for name, partitions in topics.items()
             ]
         }
         version = self._request.header.api_version

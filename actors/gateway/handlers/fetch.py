@@ -7,8 +7,8 @@ purgatory says so or its time is over. The first batch is returned even when it 
 than the limits. A fetch with a replica id is a consumer's like any other: it moves no high
 watermark, for followers pull on links, and reads nothing past it.
 Versions: v5 log start offset; v6 KAFKA_STORAGE_ERROR; v7 sessions (KIP-227); v9 leader
-epochs; v10 zstd; v11 preferred replica, which is always none; v12 diverging epochs; v13 topic
-ids (KIP-516); v16 current leader and its endpoint (KIP-951).
+epochs; v10 zstd, which older ones get as it is; v11 preferred replica, which is always none;
+v12 diverging epochs; v13 topic ids (KIP-516); v16 current leader and its endpoint (KIP-951).
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from mobula.actors.gateway.log_reader import FetchLimits
 from mobula.actors.gateway.request import Request
 from mobula.actors.gateway.services import Services
 from mobula.actors.link.interface import LinkError
-from mobula.actors.metadata.image import TOPIC_RESOURCE
 from mobula.actors.purgatory.messages import WATCH_FETCH, FetchDone, FetchPart, WatchFetch
 from mobula.actors.replica.messages import (
     EPOCH_END_OFFSETS,
@@ -52,7 +51,6 @@ API = Api(ApiKey.FETCH, VERSIONS)
 
 READ_COMMITTED = 1
 _LAST_WITHOUT_STORAGE_ERROR = 5
-_FIRST_WITH_ZSTD = 10
 _FIRST_WITH_ENDPOINTS = 16
 _GRACE_MS = 1_000
 """What the purgatory's answer may be late by before it counts as lost."""
@@ -61,7 +59,6 @@ _STORAGE = int(ErrorCode.kafka_storage_error)
 _NOT_LEADER = int(ErrorCode.not_leader_or_follower)
 _FENCED = int(ErrorCode.fenced_leader_epoch)
 _OUT_OF_RANGE = int(ErrorCode.offset_out_of_range)
-_UNSUPPORTED_COMPRESSION = int(ErrorCode.unsupported_compression_type)
 
 
 def handle(request: Request, services: Services) -> None:
@@ -193,7 +190,7 @@ class _Fetching:
             PartitionEpoch(
                 part.log.topic_id,
                 part.partition,
-                part.current_leader_epoch,
+                max(part.current_leader_epoch, -1),
                 part.last_fetched_epoch,
             )
             for part in known
@@ -265,9 +262,6 @@ class _Fetching:
         row = answer.row
         if row is None or answer.error_code:
             return self._failed(answer, endpoints)
-        version = self._request.header.api_version
-        if version < _FIRST_WITH_ZSTD and answer.records and self._is_zstd(answer.part):
-            return FetchPartitionResponse(answer.part.partition, _UNSUPPORTED_COMPRESSION)
         return FetchPartitionResponse(
             answer.part.partition,
             0,
@@ -295,13 +289,10 @@ class _Fetching:
                 leader, node = hint
                 if node is not None:
                     endpoints[node.node_id] = node
-        return FetchPartitionResponse(part.partition, code, current_leader=leader)
-
-    def _is_zstd(self, part: SessionPartition) -> bool:
-        services = self._services
-        own = services.image.configs.get((TOPIC_RESOURCE, part.name or ""), {})
-        codec = own.get("compression.type") or services.config.string("compression.type")
-        return codec == "zstd"
+        aborted = None if part.log else ()
+        return FetchPartitionResponse(
+            part.partition, code, aborted_transactions=aborted, current_leader=leader
+        )
 
 
 def _watch(answer: PartitionAnswer, row: Row) -> FetchPart:

@@ -4,7 +4,8 @@ Behaviour: the offset of a time in each partition that this broker leads. The la
 and the earliest (-2) offset stand in the partition's row; a time, and the largest one (-3),
 are looked up by the replica actor, in the log. A new leader whose high watermark has not
 reached the start of its epoch does not know the latest offset yet: OFFSET_NOT_AVAILABLE,
-LEADER_NOT_AVAILABLE before v5. Nothing is tiered: the earliest local offset (-4) is the
+LEADER_NOT_AVAILABLE before v5. A partition that is named twice is answered once, with
+INVALID_REQUEST. Nothing is tiered: the earliest local offset (-4) is the
 earliest one, the latest tiered (-5) and the earliest pending upload (-6) are -1.
 Versions: v2 isolation level; v4 leader epochs; v7 knows -3 (KIP-734), v8 -4 (KIP-405), v9 -5
 (KIP-1005), v11 -6 (KIP-1023); v10 has a timeout, for tiered storage alone (KIP-1075).
@@ -69,7 +70,14 @@ def handle(request: Request, services: Services) -> None:
 
     def done(answers: list[PartitionOffset]) -> None:
         found.update(zip(waiting, answers, strict=True))
-        tree = {"topics": [_topic(topic, found) for topic in asked.topics]}
+        topics: dict[str, list[Any]] = {}
+        for name, index in results:
+            topics.setdefault(name, []).append(_partition(index, found[name, index]))
+        tree = {
+            "topics": [
+                {"name": name, "partitions": partitions} for name, partitions in topics.items()
+            ]
+        }
         request.respond(encode(build_response(API.key, version, tree)))
 
     ask_replicas(
@@ -147,14 +155,6 @@ def _earliest(row: Row) -> PartitionOffset:
 
 def _failed(code: ErrorCode) -> PartitionOffset:
     return PartitionOffset(int(code))
-
-
-def _topic(topic: Any, found: dict[tuple[str, int], PartitionOffset]) -> dict[str, Any]:
-    indexes = dict.fromkeys(part.partition_index for part in topic.partitions)
-    return {
-        "name": topic.name,
-        "partitions": [_partition(index, found[topic.name, index]) for index in indexes],
-    }
 
 
 def _partition(index: int, answer: PartitionOffset) -> dict[str, Any]:

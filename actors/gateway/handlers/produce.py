@@ -374,7 +374,8 @@ class _Produce:
         topics = []
         start = 0
         for name, topic_id, end in self._topics:
-            topics.append((name, topic_id, self._results[start:end]))
+            if end > start:
+                topics.append((name, topic_id, self._results[start:end]))
             start = end
         request.respond(
             encode_produce_response(

@@ -68,6 +68,14 @@ def test_records_deleted_from_every_replica_are_answered_at_once(
     assert broker.purgatory.calls == []
 
 
+def test_of_a_partition_named_twice_the_last_offset_counts(broker: Broker) -> None:
+    deleting = Deleting(broker, (0, 5), (1, 2), (0, 3))
+    call = broker.replica.last
+    assert call.message.parts == [PartitionDelete(ORDERS, 0, 3), PartitionDelete(ORDERS, 1, 2)]
+    call.reply(RecordsDeleted([deleted(3, 3), deleted(2, 2)]))
+    assert deleting.results == [(0, ErrorCode.none, 3), (1, ErrorCode.none, 2)]
+
+
 def test_replicas_that_lag_are_waited_for_in_the_purgatory(broker: Broker) -> None:
     deleting = Deleting(broker, (0, 5), (1, 5))
     broker.runtime.clock.ms += 300

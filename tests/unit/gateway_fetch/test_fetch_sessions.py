@@ -110,6 +110,13 @@ def test_a_session_that_forgot_everything_is_closed(session: Session) -> None:
     assert session.poll().response.error_code is ErrorCode.fetch_session_id_not_found
 
 
+def test_what_the_request_that_closes_a_session_names_is_still_served(session: Session) -> None:
+    fetch = session.poll(Part(0, 0), forgotten=[0, 1])
+    assert fetch.response.session_id == 0
+    assert fetch.partitions[0].error_code is ErrorCode.none
+    assert session.poll().response.error_code is ErrorCode.fetch_session_id_not_found
+
+
 def test_a_partition_can_be_added(session: Session) -> None:
     fetch = session.poll(Part(7, 0))
     assert fetch.partitions[7].error_code is ErrorCode.unknown_topic_or_partition

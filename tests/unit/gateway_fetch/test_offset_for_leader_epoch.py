@@ -73,6 +73,7 @@ def test_one_bad_partition_never_fails_the_others(broker: Broker) -> None:
     ("current", "code"),
     [
         (EPOCH - 1, ErrorCode.fenced_leader_epoch),
+        (-2, ErrorCode.fenced_leader_epoch),
         (EPOCH + 1, ErrorCode.unknown_leader_epoch),
     ],
 )

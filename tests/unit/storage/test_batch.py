@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mobula.protocol.errors import ErrorCode, KafkaError
 from mobula.storage.batch import (
     HEADER_BYTES,
+    crc_holds,
     iter_headers,
     pack_header,
     parse_header,
@@ -60,25 +61,34 @@ def test_records_too_short_for_a_header_are_invalid(length: int) -> None:
     assert _code(batch()[:length]) == ErrorCode.invalid_record
 
 
-def test_a_batch_cut_short_is_corrupt() -> None:
-    assert _code(batch()[:-1]) == ErrorCode.corrupt_message
+def test_a_batch_cut_short_is_invalid() -> None:
+    assert _code(batch()[:-1]) == ErrorCode.invalid_record
 
 
 def test_more_than_one_batch_is_invalid() -> None:
     assert _code(memoryview(bytearray(batch()) + bytes(batch()))) == ErrorCode.invalid_record
 
 
-@pytest.mark.parametrize("magic", [0, 1, 3])
-def test_another_magic_than_two_is_invalid(magic: int) -> None:
+@pytest.mark.parametrize(
+    ("magic", "code"),
+    [
+        (0, ErrorCode.invalid_record),
+        (1, ErrorCode.invalid_record),
+        (3, ErrorCode.corrupt_message),
+        (255, ErrorCode.corrupt_message),
+    ],
+)
+def test_another_magic_than_two_is_refused(magic: int, code: ErrorCode) -> None:
     data = batch()
     data[16] = magic
-    assert _code(data) == ErrorCode.invalid_record
-    assert _code(data[:40]) == ErrorCode.invalid_record
+    assert _code(data) == code
+    assert _code(data[:40]) == code
 
 
 @pytest.mark.parametrize(
     "fields",
     [
+        {"base_offset": 1},
         {"attributes": 0x20},
         {"attributes": 5},
         {"record_count": 0},
@@ -96,8 +106,8 @@ def test_a_client_may_not_claim_log_append_time() -> None:
     assert _code(_changed(attributes=0x08)) == ErrorCode.invalid_timestamp
 
 
-@pytest.mark.parametrize("length", [-13, -1, 0, 48, 2**31 - 1])
-def test_a_length_that_lies_is_refused(length: int) -> None:
+@pytest.mark.parametrize("length", [-13, -1, 0, 48])
+def test_a_length_of_less_than_a_header_is_refused(length: int) -> None:
     assert _code(_changed(batch_length=length)) == ErrorCode.corrupt_message
 
 
@@ -105,9 +115,9 @@ def test_placing_a_batch_leaves_its_crc_valid() -> None:
     data = batch(values(b"a", b"b"))
     header = parse_header(data)
     place(data, header.batch_length, 1234567890123, 7)
-    assert validate_client_batch(data) == header._replace(
-        base_offset=1234567890123, partition_leader_epoch=7
-    )
+    placed = header._replace(base_offset=1234567890123, partition_leader_epoch=7)
+    assert parse_header(data) == placed
+    assert crc_holds(data, 0, placed)
     assert [record.offset for record in iter_records(data)] == [1234567890123, 1234567890124]
 
 
@@ -157,8 +167,9 @@ def test_no_bytes_make_validation_fail_in_another_way_than_by_a_code(data: bytes
     st.integers(0, 4),
 )
 def test_any_records_come_back_from_a_batch_as_they_were(new: list[NewRecord], codec: int) -> None:
-    data = build_batch(new, base_offset=77, codec=codec)
-    validate_client_batch(memoryview(data))
+    data = build_batch(new, codec=codec)
+    header = validate_client_batch(memoryview(data))
+    place(memoryview(data), header.batch_length, 77, 0)
     found = list(iter_records(data))
     assert [record[1:] for record in found] == [tuple(record) for record in new]
     assert [record.offset for record in found] == list(range(77, 77 + len(new)))

@@ -139,6 +139,7 @@ def test_an_epochs_end_is_where_the_next_one_begins(tmp_path: Path) -> None:
     fill(log, 5, epoch=4)
     log.assign_epoch(7, 20)
     assert log.end_offset_for_epoch(-1) == (-1, -1)
+    assert log.end_offset_for_epoch(-2) == (-2, 0)
     assert log.end_offset_for_epoch(0) == (0, 0)
     assert log.end_offset_for_epoch(2) == (2, 10)
     assert log.end_offset_for_epoch(3) == (2, 10)
