@@ -72,8 +72,10 @@ QUICK = Plan(
 
 
 class Comparison:
-    def __init__(self, plan: Plan, jars: Path | None, progress: Progress) -> None:
+    def __init__(self, plan: Plan, jars: Path | None, progress: Progress, out: Path | None) -> None:
+        """`out` gets the figures round by round."""
         self._plan = plan
+        self._out = out
         self._jars = jars
         self._progress = progress
         self._task = progress.add_task("", total=None)
@@ -156,6 +158,7 @@ class Comparison:
                         )
                         self.measured.add(side.name, named, values[figure.name])
                     self._progress.advance(self._task)
+            self.save()
 
     def _memory(self, sides: Sequence[Side]) -> None:
         self._say("memory at rest")
@@ -170,6 +173,10 @@ class Comparison:
             for index in range(_IDLE_TOPICS):
                 side.create_topic(f"idle-{index}", _IDLE_PARTITIONS)
             self.measured.add(side.name, _CREATE, time.monotonic() - begun)
+
+    def save(self) -> None:
+        if self._out is not None:
+            self.measured.write(self._out / "versus.json")
 
     def _say(self, what: str) -> None:
         self._progress.update(self._task, description=what)
@@ -200,7 +207,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, help="instead of five")
     parser.add_argument("--no-variants", action="store_true", help="only Mobula and Apache Kafka")
     parser.add_argument(
-        "--out", type=Path, help="folder for versus.json and versus.png; must exist"
+        "--out", type=Path, help="a folder that exists, for versus.json and versus.png"
     )
     arguments = parser.parse_args()
     console = Console()
@@ -217,7 +224,7 @@ def main() -> int:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                TimeElapsedColumn())  # fmt: skip
     with Progress(*columns, console=console) as progress:
-        comparison = Comparison(plan, jars, progress)
+        comparison = Comparison(plan, jars, progress, arguments.out)
         try:
             comparison.run()
         except (Failed, KafkaException) as error:
@@ -230,7 +237,7 @@ def main() -> int:
     if arguments.quick:
         console.print("One short round, Kafka hardly warm: for a look. `make versus` compares.")
     if arguments.out is not None:
-        measured.write(arguments.out / "versus.json")
+        comparison.save()
         if jars is not None:
             chart(measured, arguments.out / "versus.png")
     return 0
