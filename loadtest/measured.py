@@ -18,6 +18,11 @@ OURS = "ours"
 KAFKA = "kafka"
 
 
+def kafka_beside(side: str) -> str:
+    """Under what name Kafka's values go that were measured in turns with that side."""
+    return KAFKA if side == OURS else f"{KAFKA} beside {side}"
+
+
 class Row(msgspec.Struct):
     """One figure: its values, round by round, for each side that was measured."""
 
@@ -36,8 +41,9 @@ class Row(msgspec.Struct):
         values = self.values.get(side)
         return (min(values), max(values)) if values else None
 
-    def ratio(self, side: str, to: str = KAFKA) -> float | None:
-        ours, theirs = self.median(side), self.median(to)
+    def ratio(self, side: str) -> float | None:
+        """To Apache Kafka, in the same rounds."""
+        ours, theirs = self.median(side), self.median(kafka_beside(side))
         return ours / theirs if ours is not None and theirs else None
 
 

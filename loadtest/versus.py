@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mobula.loadtest.jobs import Failed
 from mobula.loadtest.kafka_jars import KAFKA_VERSION, NoKafkaError, kafka_jars
 from mobula.loadtest.loads import CONSUME_LOADS, LATENCY_LOADS, PRODUCE_LOADS, Figure, Load
-from mobula.loadtest.measured import KAFKA, OURS, Measured, begin
+from mobula.loadtest.measured import KAFKA, OURS, Measured, begin, kafka_beside
 from mobula.loadtest.report import chart, print_table
 from mobula.loadtest.sides import Side, kafka_side, our_side
 
@@ -32,6 +32,8 @@ _REST_S = 5.0
 _START = Figure("start", "start to first record", "s")
 _MEMORY = Figure("memory", "memory at rest (USS)", "MB")
 _CREATE = Figure("create", "create 2,000 partitions, RF 3", "s")
+
+_EVERYTHING = (*PRODUCE_LOADS, *CONSUME_LOADS, *LATENCY_LOADS)
 
 _VARIANTS = {
     "ray": ("links by Ray calls", {"link.transport": "ray"}),
@@ -87,29 +89,35 @@ class Comparison:
         self.measured: Measured = begin(titles, plan.rounds, KAFKA_VERSION if jars else None)
 
     def run(self) -> None:
+        """Never more than two clusters at once: idle ones take time from those that are
+        measured."""
         self._starts()
         with ExitStack() as stack:
-            sides = [stack.enter_context(_running(side)) for side in self._sides()]
-            self._warm_up(sides)
-            everything = (*PRODUCE_LOADS, *CONSUME_LOADS, *LATENCY_LOADS)
-            self._rounds(sides, everything, "", "")
+            kafka = None
+            if self._jars is not None:
+                kafka = stack.enter_context(_running(self._side(KAFKA)))
+                self._warm_up(kafka, *self._plan.warm_rounds)
+            if self._plan.variants:
+                for name in _VARIANTS:
+                    with _running(self._side(name)) as variant:
+                        self._warm_up(variant)
+                        self._rounds({name: variant} | _beside(name, kafka), _EVERYTHING)
+            ours = stack.enter_context(_running(self._side(OURS)))
+            self._warm_up(ours)
+            sides = {OURS: ours} | _beside(OURS, kafka)
+            self._rounds(sides, _EVERYTHING)
             self._memory(sides)
             if self._plan.idle_partitions:
                 self._create_idle_partitions(sides)
-                self._rounds(
-                    sides, (*PRODUCE_LOADS, *LATENCY_LOADS), "idle.", "beside 2,000 partitions: "
-                )
+                loads = (*PRODUCE_LOADS, *LATENCY_LOADS)
+                self._rounds(sides, loads, "idle.", "beside 2,000 partitions: ")
 
-    def _sides(self) -> Iterator[Side]:
-        for name, title in self.measured.sides.items():
-            yield self._side(name, title)
-
-    def _side(self, name: str, title: str) -> Side:
+    def _side(self, name: str) -> Side:
         if name == KAFKA:
             assert self._jars is not None
             return kafka_side(self._jars)
         settings = _VARIANTS[name][1] if name in _VARIANTS else {}
-        return our_side(name, title, settings)
+        return our_side(name, self.measured.sides[name], settings)
 
     def _starts(self) -> None:
         """From the command to the first acknowledged record, nothing else running."""
@@ -117,62 +125,65 @@ class Comparison:
         for index in range(self._plan.starts):
             for name in names:
                 self._say(f"start {index + 1} of {name}")
-                side = self._side(name, self.measured.sides[name])
+                side = self._side(name)
                 begun = time.monotonic()
                 with _running(side):
                     _first_record(side)
                     taken = time.monotonic() - begun
                 self.measured.add(name, _START, taken)
 
-    def _warm_up(self, sides: Sequence[Side]) -> None:
+    def _warm_up(self, side: Side, least: int = 1, most: int = 1) -> None:
         """Only Kafka has a compiler that learns, and is given the time for it."""
-        loads = (*PRODUCE_LOADS, *CONSUME_LOADS)
-        for side in sides:
-            least, most = self._plan.warm_rounds if side.name == KAFKA else (1, 1)
-            best = 0.0
-            for index in range(most):
-                self._say(f"warming up {side.title}, round {index + 1}")
-                rates = [load.run(side, self._plan.seconds)[load.name] for load in loads]
-                for load in LATENCY_LOADS:
-                    load.run(side, self._plan.seconds)
-                mean = geometric_mean(rates)
-                if index + 1 >= least and mean < best * _STILL_RISING:
-                    break
-                best = max(best, mean)
+        best = 0.0
+        for index in range(most):
+            self._say(f"warming up {side.title}, round {index + 1}")
+            rates = [
+                load.run(side, self._plan.seconds)[load.name]
+                for load in (*PRODUCE_LOADS, *CONSUME_LOADS)
+            ]
+            for load in LATENCY_LOADS:
+                load.run(side, self._plan.seconds)
+            mean = geometric_mean(rates)
+            if index + 1 >= least and mean < best * _STILL_RISING:
+                break
+            best = max(best, mean)
 
     def _rounds(
-        self, sides: Sequence[Side], loads: Sequence[Load], prefix: str, title: str
+        self, sides: Mapping[str, Side], loads: Sequence[Load], prefix: str = "", title: str = ""
     ) -> None:
+        """`sides` by the names that their values go under."""
         self._progress.update(
             self._task, total=self._plan.rounds * len(loads) * len(sides), completed=0
         )
+        names = list(sides)
         for index in range(self._plan.rounds):
             for load in loads:
-                first = index % len(sides)
-                for side in (*sides[first:], *sides[:first]):
+                first = index % len(names)
+                for name in (*names[first:], *names[:first]):
+                    side = sides[name]
                     self._say(f"round {index + 1}: {title}{load.title} on {side.title}")
                     values = load.run(side, self._plan.seconds)
                     for figure in load.figures:
                         named = replace(
                             figure, name=prefix + figure.name, title=title + figure.title
                         )
-                        self.measured.add(side.name, named, values[figure.name])
+                        self.measured.add(name, named, values[figure.name])
                     self._progress.advance(self._task)
             self.save()
 
-    def _memory(self, sides: Sequence[Side]) -> None:
+    def _memory(self, sides: Mapping[str, Side]) -> None:
         self._say("memory at rest")
         time.sleep(_REST_S)
-        for side in sides:
-            self.measured.add(side.name, _MEMORY, side.uss_mb())
+        for name, side in sides.items():
+            self.measured.add(name, _MEMORY, side.uss_mb())
 
-    def _create_idle_partitions(self, sides: Sequence[Side]) -> None:
-        for side in sides:
+    def _create_idle_partitions(self, sides: Mapping[str, Side]) -> None:
+        for name, side in sides.items():
             self._say(f"creating 2,000 partitions on {side.title}")
             begun = time.monotonic()
             for index in range(_IDLE_TOPICS):
                 side.create_topic(f"idle-{index}", _IDLE_PARTITIONS)
-            self.measured.add(side.name, _CREATE, time.monotonic() - begun)
+            self.measured.add(name, _CREATE, time.monotonic() - begun)
 
     def save(self) -> None:
         if self._out is not None:
@@ -191,6 +202,11 @@ def _running(side: Side) -> Iterator[Side]:
         yield side
     finally:
         side.stop()
+
+
+def _beside(name: str, kafka: Side | None) -> dict[str, Side]:
+    """Apache Kafka, in turns with the side of that name."""
+    return {} if kafka is None else {kafka_beside(name): kafka}
 
 
 def _first_record(side: Side) -> None:

@@ -47,7 +47,8 @@ def test_the_clients_of_the_comparison_see_what_they_sent(cluster: LocalCluster)
     def run(*jobs: Produce | OneAtATime | Paced | Consume | Receive) -> list[int]:
         return [done.records for done in run_clients(jobs, lambda: None, lambda: None)]
 
-    (produced,) = run(Produce(bootstrap, topic, 100, 2, 0.5, {}))
+    # Else a retry, which a cluster may always cause, could write a batch twice.
+    (produced,) = run(Produce(bootstrap, topic, 100, 2, 0.5, {"enable.idempotence": "true"}))
     (alone,) = run(OneAtATime(bootstrap, topic, 100, 0.2))
     received, paced = run(
         Receive(bootstrap, topic, 2, 50, 30), Paced(bootstrap, topic, 100, 100, 0.5)
