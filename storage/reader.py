@@ -13,7 +13,7 @@ from bisect import bisect_right, insort
 from itertools import islice
 from pathlib import Path
 
-from mobula.storage.batch import HEADER_BYTES, LOG_OVERHEAD, parse_header
+from mobula.storage.batch import HEADER_BYTES, LOG_OVERHEAD, iter_headers, parse_header
 from mobula.storage.descriptors import SHARED, Descriptors
 from mobula.storage.position import LogPosition
 from mobula.storage.scan import LOOKUP_BLOCK_BYTES, scan_headers
@@ -22,6 +22,8 @@ from mobula.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, segment_name
 _ENTRY = struct.Struct(">II")
 _RELATIVE = struct.Struct(">I")
 _HINTS_KEPT = 64
+_WORTH_CUTTING_BYTES = 32 * 1024
+"""A batch of this size: to look for the cut one costs less than to carry it."""
 
 
 class SegmentGoneError(Exception):
@@ -152,7 +154,8 @@ class PartitionReader:
         self, at: LogPosition, upto: LogPosition, max_bytes: int, *, at_least_one: bool = True
     ) -> memoryview:
         """What a fetch from `at` answers: up to `max_bytes` of one segment, more only for
-        a first batch that is larger. The last batch may be cut, as Kafka's fetch allows.
+        a first batch that is larger. The last batch may be cut, as Kafka's fetch allows, where
+        batches are small; a large one would be carried to the client to be thrown away.
 
         Goes on in the next segment when `at` is the end of its own. SegmentGoneError."""
         available = self.available(at, upto)
@@ -171,8 +174,20 @@ class PartitionReader:
             return data if length == available or not at_least_one else data[:0]
         first = LOG_OVERHEAD + parse_header(data).batch_length
         if len(data) < first <= available:
-            data = self.read(at.segment, at.position, first)
+            return self.read(at.segment, at.position, first)
+        if first >= _WORTH_CUTTING_BYTES and len(data) < available:
+            return self._whole(at, data)
         return data
+
+    def _whole(self, at: LogPosition, data: memoryview) -> memoryview:
+        """Without a cut batch at the end. Where that begins the client will go on."""
+        end, next_offset = 0, at.offset
+        for position, header in iter_headers(data):
+            end, next_offset = position + header.size_bytes, header.next_offset
+        if not end:
+            return data
+        self._hint(LogPosition(next_offset, at.segment, at.position + end))
+        return data[:end]
 
     def invalidate(self) -> None:
         """The log was truncated, or its folder is another one now."""

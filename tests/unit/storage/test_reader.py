@@ -152,6 +152,21 @@ def test_a_first_batch_larger_than_the_limit_comes_whole(tmp_path: Path) -> None
     reader.invalidate()
 
 
+def test_a_large_batch_that_would_be_cut_is_left_for_the_next_read(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for _ in range(4):
+        append(log, batch(values(b"x" * 50_000)))
+    reader = PartitionReader(tmp_path)
+    at = reader.locate(0, log.log_end)
+    assert at is not None
+    data = reader.read_batches(at, log.log_end, 120_000)
+    (_, _), (second_at, second) = iter_headers(data)
+    assert len(data) == second_at + second.size_bytes
+    assert reader.locate(2, log.log_end) == LogPosition(2, 0, len(data)) == log.position_of(2)
+    assert _read_all(reader, 0, log.log_end, 120_000) == contents(log)
+    reader.invalidate()
+
+
 def test_deleted_segments_are_noticed_and_the_rest_is_read(
     log: Log, reader: PartitionReader
 ) -> None:
