@@ -1,11 +1,11 @@
-"""Writes the pages of docs/ that are tables of the code, and the README's: `make docs`.
+"""Writes the pages of docs/ that are tables, and the tables inside others: `make docs`.
 
 A test fails when a page is not what this gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mobula.actors.config.definitions import BROKER_KEYS, TOPIC_KEYS
@@ -13,13 +13,16 @@ from mobula.actors.config.key import Key
 from mobula.actors.gateway.forwarding_manager import Forwarded
 from mobula.actors.gateway.kafka_apis import HANDLERS
 from mobula.loadtest.kafka_jars import KAFKA_VERSION
+from mobula.loadtest.measured import Measured
+from mobula.loadtest.report import caption, markdown
 from mobula.protocol.api import ApiKey
 from tests.conformance.explained import Explained
 from tests.conformance.table import Compared, compared
 
 FOLDER = Path(__file__).parent
 README = FOLDER.parent / "README.md"
-_BEGIN, _END = "<!-- compatibility -->\n", "<!-- /compatibility -->\n"
+VERSUS = FOLDER / "versus.json"
+"""What `make versus ARGS='--out docs'` measured last."""
 
 
 def pages() -> dict[str, str]:
@@ -31,11 +34,23 @@ def pages() -> dict[str, str]:
     }
 
 
-def readme() -> str:
-    """The README with its table as it should be."""
-    before, _, rest = README.read_text().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    return before + _BEGIN + _summary() + _END + after
+def filled() -> dict[Path, str]:
+    """Pages written by hand, with what is between their markers as it should be."""
+    measured = Measured.read(VERSUS)
+    texts = {
+        README: {"compatibility": _summary(), "versus": f"{caption(measured)}.\n"},
+        FOLDER / "performance.md": {"versus": f"{caption(measured)}.\n\n{markdown(measured)}"},
+    }
+    return {path: _fill(path.read_text(), parts) for path, parts in texts.items()}
+
+
+def _fill(page: str, parts: Mapping[str, str]) -> str:
+    for marker, text in parts.items():
+        begin, end = f"<!-- {marker} -->\n", f"<!-- /{marker} -->\n"
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = before + begin + text + end + after
+    return page
 
 
 def _apis() -> str:
@@ -183,4 +198,5 @@ def _cell(text: str) -> str:
 if __name__ == "__main__":
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
-    README.write_text(readme())
+    for path, text in filled().items():
+        path.write_text(text)

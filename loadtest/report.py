@@ -63,18 +63,19 @@ def chart(measured: Measured, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(9, 0.34 * len(bars) + 1.4), layout="constrained")
     colors = ["#1f6f8b" if value >= 1 else "#c8553d" for _, value in bars]
     places = range(len(bars))
-    axes.barh(places, [value for _, value in bars], color=colors)
+    axes.barh(places, [value - 1 for _, value in bars], left=1, color=colors)
     axes.set_yticks(places, [title for title, _ in bars])
     axes.invert_yaxis()
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
     axes.axvline(1, color="black", linewidth=1)
     for place, (_, value) in zip(places, bars, strict=True):
+        text = f"{value:,.0f}x" if value >= 10 else f"{value:.2g}x"
         axes.annotate(
-            f"{value:.2g}x", (value, place), xytext=(3, 0), textcoords="offset points", va="center"
+            text, (max(value, 1), place), xytext=(3, 0), textcoords="offset points", va="center"
         )
-    axes.margins(x=0.12)
-    axes.set_title("Mobula beside Apache Kafka: times better (right of 1x: Mobula)")
+    axes.margins(x=0.12, y=0.01)
+    figure.suptitle("Mobula beside Apache Kafka: times better (right of 1x: Mobula)")
     figure.supxlabel(caption(measured), fontsize=7)
     figure.savefig(path, dpi=110)
     plt.close(figure)
