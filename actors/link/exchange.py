@@ -91,7 +91,8 @@ class Exchange:
         return self._closed or unopened == 0 or unopened + size <= MAX_UNOPENED_BYTES
 
     def may_hold(self) -> bool:
-        return sum(peer.holds for peer in self._peers.values()) <= MAX_HELD
+        """One call more."""
+        return sum(peer.holds for peer in self._peers.values()) < MAX_HELD
 
     def from_thread(self, callback: Callable[..., None], *args: object) -> bool:
         if self._closed:

@@ -236,14 +236,14 @@ class Peer:
     def hold(self, source: Source, sequence: int, answered: Answered) -> None:
         """A bag has arrived: answer it with post of ours, when there is some. The first bag is
         answered at once, for its sender waits with the rest; and one is held at a time."""
-        self._release(Answer(self._office.life))
-        self._held = answered
-        self._held_life = source[0]
-        self._held_long = False
+        at_once = Answer(self._office.life)
+        self._release(at_once)
         inbox = self._inbox
         known = inbox is not None and inbox.source == source
-        if not known or sequence == 0 or not self._office.may_hold():
-            self._release(Answer(self._office.life))
+        if known and sequence and self._office.may_hold():
+            self._held, self._held_life, self._held_long = answered, source[0], False
+        else:
+            answered(at_once)
 
     def _release(self, answer: Answer) -> None:
         held, self._held = self._held, None
