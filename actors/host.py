@@ -146,9 +146,10 @@ class HostActor:
     ) -> Answer:
         """A bag of the exchange, its content in one or several pieces."""
         assert self._exchange is not None
-        bag = Bag(from_name, life, outbox, sequence, b"")
+        content = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        bag = Bag(from_name, life, outbox, sequence, content)
         answers: SimpleQueue[Answer] = SimpleQueue()
-        self._exchange.deliver(bag, bytearray().join(pieces), answers.put)
+        self._exchange.deliver(bag, answers.put)
         return answers.get(timeout=_ANSWER_TIMEOUT_S)
 
     @ray.method(concurrency_group="control")

@@ -156,9 +156,7 @@ class PostOffice:
             if runtime is None or runtime.exchange is None:
                 done(NOT_TAKEN, f"no actor {to_name}")
             else:
-                runtime.exchange.deliver(
-                    bag, bytearray(bag.content), lambda answer: done(answer, "")
-                )
+                runtime.exchange.deliver(bag, lambda answer: done(answer, ""))
 
         self._thread.submit(carry)
 

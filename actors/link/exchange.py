@@ -61,8 +61,8 @@ class Exchange:
         self._room = threading.Condition()
         """Guards the bytes; several threads deliver."""
 
-    def deliver(self, bag: Bag, content: bytearray, answered: Answered) -> None:
-        """Take a bag, on a thread that is not the loop's; its `content` is ours now.
+    def deliver(self, bag: Bag, answered: Answered) -> None:
+        """Take a bag, on a thread that is not the loop's.
 
         `answered` is called once, on any thread: with this life and perhaps a bag, or
         NOT_TAKEN, because the bag goes on with something that this life knows nothing of and
@@ -74,14 +74,14 @@ class Exchange:
         elif self._known.get(bag.from_name) != source:
             answered(NOT_TAKEN)
             return
-        size = len(content)
+        size = len(bag.content)
         with self._room:
             if not self._room.wait_for(lambda: self._has_room(size), ROOM_TIMEOUT_S):
                 answered(NOT_TAKEN)
                 return
             self._unopened_bytes += size
         if not self.from_thread(
-            self._arrived, bag.from_name, source, bag.sequence, content, answered
+            self._arrived, bag.from_name, source, bag.sequence, bag.content, answered
         ):
             answered(NOT_TAKEN)
 
@@ -109,7 +109,7 @@ class Exchange:
         from_name: str,
         source: Source,
         sequence: int,
-        content: bytearray,
+        content: bytes,
         answered: Answered,
     ) -> None:
         with self._room:

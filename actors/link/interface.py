@@ -81,5 +81,5 @@ class Reply(Protocol):
 Handler: TypeAlias = Callable[[Any, memoryview, Reply], None]
 """`handler(message, bulk, reply)`. For a notify, `reply` ignores what it is given.
 
-`bulk` is a writable view over memory that belongs to this call alone.
+`bulk` is a view over memory that belongs to this call alone; read-only, if it came by a Ray call.
 """

@@ -112,7 +112,7 @@ class _Inbox:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.next_sequence = 0
-        self.early: dict[int, bytearray] = {}
+        self.early: dict[int, bytes] = {}
 
 
 class Peer:
@@ -217,7 +217,7 @@ class Peer:
         if answer.outbox:
             source = (life, answer.outbox)
             try:
-                follows = self.arrived(source, answer.sequence, bytearray(answer.content))
+                follows = self.arrived(source, answer.sequence, answer.content)
             except struct.error:
                 self.broken("a bag that cannot be read")
         if outbox is not self._outbox:
@@ -273,7 +273,7 @@ class Peer:
                 self._forget(pipe)
                 pipe.receiver.lost(reason)
 
-    def arrived(self, source: Source, sequence: int, content: bytearray) -> bool:
+    def arrived(self, source: Source, sequence: int, content: bytes) -> bool:
         """False: it goes on with something that never came here, or is over."""
         inbox = self._inbox
         if inbox is None or inbox.source != source:
@@ -300,7 +300,7 @@ class Peer:
         former = [pipe for pipe in self.pipes.values() if pipe.bound_to not in {None, source}]
         self._lose(former, "the peer has started over")
 
-    def _open_bag(self, inbox: _Inbox, content: bytearray) -> None:
+    def _open_bag(self, inbox: _Inbox, content: bytes) -> None:
         view = memoryview(content)
         at = 0
         while at < len(view):

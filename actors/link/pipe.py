@@ -34,7 +34,7 @@ class Receiver(Protocol):
     """Who gets what comes out of a pipe."""
 
     def received(self, frame: memoryview) -> None:
-        """One frame without its length: writable memory that is the receiver's own."""
+        """One frame without its length. Its memory is the receiver's own, and may be read-only."""
 
     def lost(self, reason: str) -> None:
         """The peer is gone, or broke the rules."""

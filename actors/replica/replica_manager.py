@@ -149,6 +149,9 @@ class ReplicaManager:
 
     def append(self, append: Append, bulk: memoryview, reply: Reply) -> None:
         """Stage each part; written and answered at the end of the turn."""
+        if bulk.readonly:
+            # It came by a Ray call, and the headers are rewritten in place.
+            bulk = memoryview(bytearray(bulk))
         acks, origin = append.acks, append.origin
         now_ms = self._wall_ms()
         at = 0

@@ -33,7 +33,7 @@ class Texts(Message, frozen=True, array_like=True):
 
 
 ECHO = Method(901, "echo", Text, Text)
-"""The same message; the bulk comes back with its first byte changed in place."""
+"""The same message; the bulk comes back with its first byte changed."""
 PARK = Method(902, "park", Text, Text)
 RELEASE = Method(903, "release", Text, Nothing)
 """Answers the parked call of that text."""
@@ -77,8 +77,7 @@ class EchoActor:
     def _echo(self, message: Text, bulk: memoryview, reply: Reply) -> None:
         answer: Sequence[Buffer] = ()
         if bulk:
-            bulk[0] = (bulk[0] + 1) % 256
-            answer = (bulk,)
+            answer = (bytes([(bulk[0] + 1) % 256]), bulk[1:])
         reply(message, answer)
 
     def _park(self, message: Text, bulk: memoryview, reply: Reply) -> None:

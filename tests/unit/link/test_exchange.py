@@ -49,7 +49,7 @@ class Post:
                 self.held.remove(entry)
                 done(answer, "")
 
-        target.deliver(bag, bytearray(bag.content), answered)
+        target.deliver(bag, answered)
 
     def lose(self, at: int = 0) -> None:
         self.under_way.pop(at)[2](NOT_TAKEN, "lost")
@@ -353,9 +353,7 @@ def test_a_bag_that_cannot_be_read_ends_the_pipes() -> None:
     send(pipe, 0)
     world.settle()
     answers: list[Answer] = []
-    world.post.exchanges["b"].deliver(
-        Bag("a", 999_999, 1, 0, b""), bytearray(b"garbage"), answers.append
-    )
+    world.post.exchanges["b"].deliver(Bag("a", 999_999, 1, 0, b"garbage"), answers.append)
     world.loop.turn()
     assert len(world.accepted["b"][0].reasons) == 1
 
