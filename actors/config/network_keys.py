@@ -114,7 +114,7 @@ NETWORK = (
     broker_key(
         "connection.max.in.flight.requests",
         _INT,
-        "64",
+        "256",
         "How many requests of one connection may be under way at once; past it the socket is "
         "not read until replies have left. Kafka answers one at a time; several, in order, hide "
         "the time a write waits for its replicas. Clients send 5 by default.",

@@ -191,8 +191,9 @@ class RequestChannel:
             self.requests.remove(request)
             self.room_made()
         request.ended = True
-        if request.on_abandoned is not None:
-            request.on_abandoned()
+        on_abandoned, request.on_abandoned = request.on_abandoned, None
+        if on_abandoned is not None:
+            on_abandoned()
         self.local_done(request)
         self.release_records(request)
 
@@ -200,6 +201,8 @@ class RequestChannel:
         """Every response that ends a request passes here; what is charged to a client, or
         counted, is known now."""
         request.ended = True
+        # It leads back here, mostly: a cycle that only a garbage collection would find.
+        request.on_abandoned = None
         now_ns = request.queued_for_response_ns = monotonic_ns()
         if not request.local_done_ns:
             request.local_done_ns = now_ns
