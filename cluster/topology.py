@@ -34,6 +34,8 @@ class Node:
     node_id: str
     address: str
     """What clients on other machines reach it by."""
+    cores: int = 0
+    """0 where Ray was not told."""
     rack: str | None = None
     resources: frozenset[str] = frozenset()
 
@@ -68,9 +70,11 @@ def broker_resource(broker_id: int) -> str:
 
 
 def plan(options: UpOptions, nodes: Sequence[Node], run_dir: Path) -> Plan:
+    chosen = _spread(options.brokers, nodes)
+    carried = Counter(node.node_id for node in chosen)
     brokers = tuple(
-        _broker(options, index, node, run_dir)
-        for index, node in enumerate(_spread(options.brokers, nodes))
+        _broker(options, index, node, _gateways(node, carried[node.node_id]), run_dir)
+        for index, node in enumerate(chosen)
     )
     controller = ActorSpec(
         cluster=options.name,
@@ -100,8 +104,15 @@ def _spread(brokers: int, nodes: Sequence[Node]) -> list[Node]:
     return [chosen[broker_id] for broker_id in range(brokers)]
 
 
-def _broker(options: UpOptions, broker_id: int, node: Node, run_dir: Path) -> BrokerPlan:
-    settings = options.effective_settings()
+def _gateways(node: Node, brokers: int) -> int:
+    """A second event loop pays where it finds a core; else brokers only take them in turns."""
+    return 1 if 0 < node.cores < 2 * brokers else 2
+
+
+def _broker(
+    options: UpOptions, broker_id: int, node: Node, gateways: int, run_dir: Path
+) -> BrokerPlan:
+    settings = {"num.network.threads": str(gateways), **options.effective_settings()}
     listener = _listener(settings, broker_id, options, node)
     told = _advertised(settings, broker_id, listener, node)
     settings["listeners"] = _text(listener)
@@ -124,7 +135,6 @@ def _broker(options: UpOptions, broker_id: int, node: Node, run_dir: Path) -> Br
         )
 
     replicas = range(config.integer("num.replica.actors"))
-    gateways = range(config.integer("num.network.threads"))
     return BrokerPlan(
         broker_id=broker_id,
         node=node,
@@ -134,7 +144,10 @@ def _broker(options: UpOptions, broker_id: int, node: Node, run_dir: Path) -> Br
             actor(BROKER, broker_name(broker_id)),
             *(actor(REPLICA, replica_name(broker_id, index), index) for index in replicas),
             actor(PURGATORY, purgatory_name(broker_id)),
-            *(actor(GATEWAY, gateway_name(broker_id, index), index) for index in gateways),
+            *(
+                actor(GATEWAY, gateway_name(broker_id, index), index)
+                for index in range(config.integer("num.network.threads"))
+            ),
         ),
     )
 

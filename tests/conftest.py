@@ -18,8 +18,13 @@ def cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="session")
 def cluster_on_ray_links() -> Iterator[LocalCluster]:
-    """The same with every hop a Ray actor call, and pulls that carry bytes."""
-    config = {"link.transport": "ray", "replica.pull.ranges": "never"}
+    """The same with every hop a Ray actor call, pulls that carry bytes, and two gateways for
+    each broker however few the cores."""
+    config = {
+        "link.transport": "ray",
+        "replica.pull.ranges": "never",
+        "num.network.threads": "2",
+    }
     with LocalCluster(brokers=3, config=config) as running:
         yield running
 

@@ -2,8 +2,7 @@
 
 Every actor is hosted by a Ray actor of a known name with a method `deliver`. A call costs
 about a millisecond whatever it carries, so what matters is to make few of them, which is
-the exchange's work. Arguments over 100 KB travel through the object store, which blocks
-the sender for a millisecond more; a bag somewhat larger is cut into several arguments.
+the exchange's work.
 """
 
 from __future__ import annotations
@@ -15,19 +14,8 @@ import ray
 from ray.exceptions import RayError
 
 from mobula.actors.link.courier import NOT_TAKEN, Answer, Bag, Done
+from mobula.actors.link.pieces import piece_bytes, pieces_of
 from mobula.actors.spec import RAY_NAMESPACE
-
-_INLINE_BYTES = 96 * 1024
-"""Ray sends an argument of up to 100 KB inside the call itself."""
-_MAX_INLINE_PIECES = 6
-"""With more than this the object store is faster."""
-
-
-def pieces_of(content: bytes) -> list[bytes]:
-    """The arguments of a call that carries it."""
-    if not _INLINE_BYTES < len(content) <= _INLINE_BYTES * _MAX_INLINE_PIECES:
-        return [content]
-    return [content[at : at + _INLINE_BYTES] for at in range(0, len(content), _INLINE_BYTES)]
 
 
 class RayCourier:
@@ -39,6 +27,7 @@ class RayCourier:
         self._cluster = cluster
         self._executor = executor
         self._hosts: dict[str, Any] = {}
+        self._piece_bytes = piece_bytes()
 
     def deliver(self, to_name: str, bag: Bag, done: Done) -> None:
         host = self._hosts.get(to_name)
@@ -66,7 +55,7 @@ class RayCourier:
                 done(NOT_TAKEN, f"{type(error).__name__}: {error}".split("\n", 1)[0])
 
         try:
-            reference = host.deliver.remote(*bag[:-1], *pieces_of(bag.content))
+            reference = host.deliver.remote(*bag[:-1], *pieces_of(bag.content, self._piece_bytes))
         except RayError as error:
             self._hosts.pop(to_name, None)
             done(NOT_TAKEN, str(error))

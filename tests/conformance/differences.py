@@ -193,8 +193,10 @@ EXPLAINED: tuple[Explained, ...] = (
     ),
     Explained(
         ApiKey.DESCRIBE_CONFIGS,
-        "results[4].configs[{advertised.listeners|listeners}]{.value|.config_source|.synonyms*}",
-        "The launcher tells each broker its address, and there is no controller's listener.",
+        "results[4].configs[{advertised.listeners|listeners|num.network.threads}]"
+        "{.value|.config_source|.synonyms*}",
+        "The launcher tells each broker its address, without a controller's listener, and how "
+        "many gateways it has.",
     ),
     Explained(
         ApiKey.DESCRIBE_CONFIGS,

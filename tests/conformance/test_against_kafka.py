@@ -29,7 +29,7 @@ recorded = cache(recording.load)
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[Brokers]:
     """A cluster of its own: answers about all topics must not hold those of other tests."""
-    with LocalCluster(brokers=3, config=SETTINGS) as cluster:
+    with LocalCluster(brokers=3, config=SETTINGS | {"num.network.threads": "2"}) as cluster:
         brokers = Brokers(cluster.bootstrap)
         yield brokers
         brokers.close()

@@ -17,7 +17,6 @@ import pytest
 import ray
 
 from mobula.actors.host import HostActor, create_host, kill_host
-from mobula.actors.link.ray import pieces_of
 from mobula.actors.runtime import Actor
 from mobula.actors.spec import ActorSpec
 from tests.unit.link import link_contract
@@ -180,11 +179,3 @@ def test_a_host_tells_its_status_and_stops(ray_cluster: str) -> None:
     assert ray.get(host.stop.remote(10.0))
     assert not list(Path(spec.run_dir).glob("*.sock"))
     kill_host(spec, CALLEE)
-
-
-@pytest.mark.parametrize("size", [0, 1, 98_304, 98_305, 400_000, 5_000_000])
-def test_a_bag_is_cut_into_pieces_that_travel_inside_the_call(size: int) -> None:
-    content = bytes(size)
-    pieces = pieces_of(content)
-    assert b"".join(pieces) == content
-    assert len(pieces) == 1 or all(len(piece) <= 100_000 for piece in pieces)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mobula.actors.spec import GATEWAY
 from mobula.cluster.options import UpOptions, UsageError
 from mobula.cluster.topology import Node, Plan, plan
 
@@ -37,6 +38,25 @@ def test_a_broker_is_five_actors_by_default() -> None:
         "broker-1/gateway-0",
         "broker-1/gateway-1",
     ]
+
+
+@pytest.mark.parametrize(("cores", "gateways"), [(0, 2), (2, 1), (5, 1), (6, 2), (64, 2)])
+def test_a_broker_has_two_gateways_where_there_are_cores_for_them(
+    cores: int, gateways: int
+) -> None:
+    node = Node(node_id="n1", address="10.1.1.1", cores=cores)
+    kinds = [spec.kind for spec in planned([node]).brokers[0].actors]
+    assert kinds.count(GATEWAY) == gateways
+    kinds = [spec.kind for spec in planned([node], num_network_threads="3").brokers[0].actors]
+    assert kinds.count(GATEWAY) == 3
+
+
+def test_the_gateways_of_a_broker_are_counted_by_its_own_node() -> None:
+    large = Node(node_id="n1", address="10.1.1.1", cores=4)
+    small = Node(node_id="n2", address="10.1.1.2", cores=1)
+    made = planned([large, small], address="auto")
+    told = [broker.actors[0].config["num.network.threads"] for broker in made.brokers]
+    assert told == ["2", "1", "2"]
 
 
 def test_on_a_ray_cluster_brokers_spread_and_advertise_their_nodes_address() -> None:
