@@ -24,7 +24,8 @@ import uvloop
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from mobula.actors.hosted import Hosted
-from mobula.actors.link.courier import Answer, Bag
+from mobula.actors.link.courier import Answer
+from mobula.actors.link.envelopes import pack_answer, unpack_bag
 from mobula.actors.link.exchange import MAX_HELD
 from mobula.actors.link.local import private_folder
 from mobula.actors.link.ray import RayCourier
@@ -141,16 +142,13 @@ class HostActor:
         return self._spec.name
 
     @ray.method(concurrency_group="mail")
-    def deliver(
-        self, from_name: str, life: int, outbox: int, sequence: int, *pieces: bytes
-    ) -> Answer:
-        """A bag of the exchange, its content in one or several pieces."""
+    def deliver(self, *pieces: bytes) -> bytes:
+        """A bag of the exchange, in one or several pieces, and what comes back."""
         assert self._exchange is not None
-        content = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        bag = Bag(from_name, life, outbox, sequence, content)
+        bag = unpack_bag(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         answers: SimpleQueue[Answer] = SimpleQueue()
         self._exchange.deliver(bag, answers.put)
-        return answers.get(timeout=_ANSWER_TIMEOUT_S)
+        return pack_answer(answers.get(timeout=_ANSWER_TIMEOUT_S))
 
     @ray.method(concurrency_group="control")
     def ready(self, timeout_s: float) -> bool:

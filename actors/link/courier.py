@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias
 
+Content: TypeAlias = bytes | memoryview
+
 
 class Bag(NamedTuple):
     """What one call carries, and where it belongs in the sender's order."""
@@ -13,7 +15,7 @@ class Bag(NamedTuple):
     life: int
     outbox: int
     sequence: int
-    content: bytes
+    content: Content
 
 
 class Answer(NamedTuple):
@@ -24,7 +26,7 @@ class Answer(NamedTuple):
     outbox: int = 0
     """Of the peer; 0: nothing comes with the answer."""
     sequence: int = 0
-    content: bytes = b""
+    content: Content = b""
 
 
 NOT_TAKEN = Answer(0)

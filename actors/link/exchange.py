@@ -16,7 +16,7 @@ import struct
 import threading
 from collections.abc import Callable
 
-from mobula.actors.link.courier import NOT_TAKEN, Answered, Bag, Courier, Source
+from mobula.actors.link.courier import NOT_TAKEN, Answered, Bag, Content, Courier, Source
 from mobula.actors.link.peer import OPEN, ExchangePipe, Peer
 from mobula.actors.link.pipe import Receiver
 from mobula.actors.link.session import ServingSession
@@ -109,7 +109,7 @@ class Exchange:
         from_name: str,
         source: Source,
         sequence: int,
-        content: bytes,
+        content: Content,
         answered: Answered,
     ) -> None:
         with self._room:

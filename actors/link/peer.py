@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from mobula.actors.link.courier import Answer, Answered, Bag, Courier, Source
+from mobula.actors.link.courier import Answer, Answered, Bag, Content, Courier, Source
 from mobula.actors.link.interface import Buffer
 from mobula.actors.link.pipe import Receiver
 from mobula.actors.link.session import ServingSession
@@ -112,7 +112,7 @@ class _Inbox:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.next_sequence = 0
-        self.early: dict[int, bytes] = {}
+        self.early: dict[int, Content] = {}
 
 
 class Peer:
@@ -273,7 +273,7 @@ class Peer:
                 self._forget(pipe)
                 pipe.receiver.lost(reason)
 
-    def arrived(self, source: Source, sequence: int, content: bytes) -> bool:
+    def arrived(self, source: Source, sequence: int, content: Content) -> bool:
         """False: it goes on with something that never came here, or is over."""
         inbox = self._inbox
         if inbox is None or inbox.source != source:
@@ -300,7 +300,7 @@ class Peer:
         former = [pipe for pipe in self.pipes.values() if pipe.bound_to not in {None, source}]
         self._lose(former, "the peer has started over")
 
-    def _open_bag(self, inbox: _Inbox, content: bytes) -> None:
+    def _open_bag(self, inbox: _Inbox, content: Content) -> None:
         view = memoryview(content)
         at = 0
         while at < len(view):

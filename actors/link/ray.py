@@ -13,7 +13,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from mobula.actors.link.courier import NOT_TAKEN, Answer, Bag, Done
+from mobula.actors.link.courier import NOT_TAKEN, Bag, Done
+from mobula.actors.link.envelopes import pack_bag, unpack_answer
 from mobula.actors.link.pieces import piece_bytes, pieces_of
 from mobula.actors.spec import RAY_NAMESPACE
 
@@ -46,16 +47,16 @@ class RayCourier:
         self._send(host, to_name, bag, done)
 
     def _send(self, host: Any, to_name: str, bag: Bag, done: Done) -> None:
-        def completed(future: Future[Answer]) -> None:
+        def completed(future: Future[bytes]) -> None:
             error = future.exception()
             if error is None:
-                done(future.result(), "")
+                done(unpack_answer(future.result()), "")
             else:
                 self._hosts.pop(to_name, None)
                 done(NOT_TAKEN, f"{type(error).__name__}: {error}".split("\n", 1)[0])
 
         try:
-            reference = host.deliver.remote(*bag[:-1], *pieces_of(bag.content, self._piece_bytes))
+            reference = host.deliver.remote(*pieces_of(pack_bag(bag), self._piece_bytes))
         except RayError as error:
             self._hosts.pop(to_name, None)
             done(NOT_TAKEN, str(error))
