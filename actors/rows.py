@@ -1,9 +1,10 @@
 """The published rows: what a replica actor tells its node about its partitions.
 
 One memory-mapped table a replica actor, one row a partition. The replica actor is the
-only writer; gateways and the purgatory read without asking it anything. Each row is a
-seqlock: its sequence is odd while it is written, and a reader that saw it change reads
-again.
+only writer; gateways and the purgatory read without asking it anything. Each row has two
+bodies, and its sequence says which one holds: a write fills the other and then counts the
+sequence up, and a reader that saw it change reads again. So nobody waits for a writer that
+was put to sleep, or died, in the middle of a write.
 
 Invariant: what a row says is on disk (page cache) before the row says it.
 """
@@ -22,9 +23,10 @@ _HEADER = struct.Struct("<IIQII")  # magic, row size, incarnation, rows used, re
 _HEADER_BYTES = 64
 _SEQUENCE = struct.Struct("<Q")
 _BODY = struct.Struct("<16siiiiqqqqqqqqqqqqii")
-_ROW_BYTES = 256
+_ROW_BYTES = 320
 _CAPACITY_STEP = 256
-_SPINS = 1000
+_READS = 1000
+"""Of one row, until it does not change meanwhile."""
 
 
 class Role(IntEnum):
@@ -120,9 +122,9 @@ class RowsWriter:
         at = _HEADER_BYTES + slot * _ROW_BYTES
         memory = self._map
         (sequence,) = _SEQUENCE.unpack_from(memory, at)
-        _SEQUENCE.pack_into(memory, at, sequence + 1)
-        _BODY.pack_into(memory, at + 8, *row)
-        _SEQUENCE.pack_into(memory, at, sequence + 2)
+        sequence += 1
+        _BODY.pack_into(memory, _body_at(at, sequence), *row)
+        _SEQUENCE.pack_into(memory, at, sequence)
 
     def release(self, slot: int) -> None:
         """The partition is gone from this actor."""
@@ -134,6 +136,11 @@ class RowsWriter:
     def close(self) -> None:
         self._map.close()
         os.close(self._fd)
+
+
+def _body_at(row_at: int, sequence: int) -> int:
+    """Where the body stands that this sequence makes the row's."""
+    return row_at + _SEQUENCE.size + (_BODY.size if sequence & 1 else 0)
 
 
 _EMPTY = Row(bytes(16), -1, Role.NONE, -1, 0, *([0] * 12))
@@ -191,16 +198,15 @@ class RowsReader:
         if seen is not None and seen[0] == before:
             # Most rows that a fetch looks at did not change since the last one.
             return seen[1]
-        for _ in range(_SPINS):
-            body = _BODY.unpack_from(memory, at + 8)
+        for _ in range(_READS):
+            body = _BODY.unpack_from(memory, _body_at(at, before))
             (after,) = _SEQUENCE.unpack_from(memory, at)
-            if before == after and not before & 1:
+            if before == after:
                 row = Row._make(body)
                 self._seen[slot] = (before, row)
                 return row
             before = after
-        # The writer died inside a write: its table is void until it is back.
-        return _EMPTY
+        return _EMPTY if seen is None else seen[1]
 
     def _refresh(self) -> bool:
         """Learn slots that are new since the last look. False when there is no table."""

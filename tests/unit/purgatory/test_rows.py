@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from mobula.actors import rows
 from mobula.actors.rows import Role, RowsReader, RowsWriter
 from tests.unit.purgatory.fakes import TOPIC, leader
 
@@ -25,6 +30,31 @@ def test_a_change_is_seen_by_a_reader_that_had_read_before(tmp_path: Path) -> No
     row = reader.find(TOPIC, 0)
     assert row is not None
     assert row.high_watermark == 11
+    writer.close()
+
+
+def test_a_writer_that_stops_inside_a_write_leaves_the_row_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(Exception):
+        pass
+
+    class Sequence(struct.Struct):
+        def pack_into(self, *_: Any) -> None:
+            raise Stopped
+
+    writer = RowsWriter(tmp_path / "replica.rows", 1)
+    slot = writer.allocate(leader(high_watermark=10))
+    for high_watermark in (11, 12):
+        with monkeypatch.context() as patch:
+            patch.setattr(rows, "_SEQUENCE", Sequence("<Q"))
+            with pytest.raises(Stopped):
+                writer.publish(slot, leader(high_watermark=99))
+        found = RowsReader(tmp_path / "replica.rows").find(TOPIC, 0)
+        assert found == leader(high_watermark=high_watermark - 1)
+        writer.publish(slot, leader(high_watermark=high_watermark))
+        found = RowsReader(tmp_path / "replica.rows").find(TOPIC, 0)
+        assert found == leader(high_watermark=high_watermark)
     writer.close()
 
 
