@@ -83,8 +83,10 @@ def _produce(
             job = Produce(side.bootstrap, topic, record_bytes, producers, seconds, settings)
             (done,), cpu_s = _clients(side, [job])
             there = sum(end_offsets(side.bootstrap, topic, PARTITIONS).values())
-            if there < done.records:
-                raise Failed(f"{done.records} records were sent, {there} are in the log")
+            # Each producer also says hello to each partition.
+            sent = done.records + producers * PARTITIONS
+            if there < sent:
+                raise Failed(f"{sent} records were sent, {there} are in the log")
         rate = done.bytes / 1e6 if megabytes else done.records
         return {
             name: rate / done.seconds,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import geometric_mean
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Message, Producer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -211,8 +211,13 @@ def _beside(name: str, kafka: Side | None) -> dict[str, Side]:
 
 def _first_record(side: Side) -> None:
     side.create_topic("first", 1)
+
+    def delivered(error: object, _message: Message) -> None:
+        if error is not None:
+            raise Failed(f"{side.title} did not take a first record: {error}")
+
     producer = Producer({"bootstrap.servers": side.bootstrap, "acks": "all", "log_level": 2})
-    producer.produce("first", b"record")
+    producer.produce("first", b"record", on_delivery=delivered)
     if producer.flush(60):
         raise Failed(f"{side.title} did not take a first record")
 
