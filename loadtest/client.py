@@ -32,13 +32,15 @@ def produce(job: Produce, go: Go) -> Done:
     begun = time.perf_counter()
     end = begun + job.seconds
     sent = 0
+    most = -(-job.most_bytes // job.record_bytes) if job.most_bytes else sys.maxsize
     burst = _BURST if len(producers) == 1 else 1
-    while time.perf_counter() < end:
+    while sent < most and time.perf_counter() < end:
         full = 0
         for producer in producers:
-            count = _burst(producer, job.topic, value, burst)
+            wanted = min(burst, most - sent)
+            count = _burst(producer, job.topic, value, wanted)
             sent += count
-            full += count < burst
+            full += count < wanted
         if full == len(producers):
             producers[0].poll(0.001)
     for producer in producers:
@@ -93,6 +95,9 @@ def paced(job: Paced, go: Go) -> Done:
 def consume(job: Consume, go: Go) -> Done:
     consumer = _consumer(job.bootstrap)
     consumer.list_topics(job.topic, timeout=30)
+    for partition in job.ends:
+        # Asks its leader: what is timed begins with open connections.
+        consumer.get_watermark_offsets(TopicPartition(job.topic, partition), timeout=30)
     left = sum(job.ends.values())
     expected, size = left, 0
     go()

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Produce(msgspec.Struct, frozen=True, tag=True):
-    """As much as the cluster takes, for some time."""
+    """As much as the cluster takes, for some time or up to a size, whichever comes first."""
 
     bootstrap: str
     topic: str
@@ -14,6 +14,8 @@ class Produce(msgspec.Struct, frozen=True, tag=True):
     producers: int
     seconds: float
     settings: dict[str, str]
+    most_bytes: int = 0
+    """0: no bound."""
 
 
 class OneAtATime(msgspec.Struct, frozen=True, tag=True):

@@ -16,6 +16,8 @@ from mobula.loadtest.jobs import Consume, Done, Failed, Job, OneAtATime, Paced, 
 from mobula.loadtest.sides import Side
 
 PARTITIONS = 6
+_FILL_BYTES_A_SECOND = 1_000_000_000 / 3
+_FILL_TIMEOUT_S = 120.0
 _topics = count(1)
 
 
@@ -100,8 +102,7 @@ def _produce(
 def _consume(name: str, title: str, consumers: int) -> Load:
     def run(side: Side, seconds: float) -> dict[str, float]:
         with _topic(side) as topic:
-            fill = Produce(side.bootstrap, topic, 1000, 1, seconds, {"linger.ms": "20"})
-            run_clients([fill], lambda: None, lambda: None)
+            _fill(side, topic, int(seconds * _FILL_BYTES_A_SECOND))
             ends = end_offsets(side.bootstrap, topic, PARTITIONS)
             jobs = [
                 Consume(
@@ -118,6 +119,15 @@ def _consume(name: str, title: str, consumers: int) -> Load:
 
     cpu = Figure(f"{name}.cpu", f"CPU, {title}", "s/GB")
     return Load(name, title, run, (Figure(name, title, "MB/s", rate=True), cpu))
+
+
+def _fill(side: Side, topic: str, size: int) -> None:
+    """The same on every side: a reader of more is faster only for having begun once."""
+    settings = {"linger.ms": "20"}
+    job = Produce(side.bootstrap, topic, 1000, 1, _FILL_TIMEOUT_S, settings, most_bytes=size)
+    (done,) = run_clients([job], lambda: None, lambda: None)
+    if done.bytes < size:
+        raise Failed(f"{side.title} took {done.bytes} of {size} bytes in {_FILL_TIMEOUT_S:.0f} s")
 
 
 def _end_to_end(name: str, title: str, a_second: int) -> Load:
