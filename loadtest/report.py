@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 from rich.console import Console
@@ -89,7 +90,10 @@ def _cell(row: Row, side: str) -> str:
 
 
 def _ratio(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+    if value is None:
+        return "-"
+    # Two digits that say something, never as 3e-05.
+    return f"{value:.2f}" if value >= 0.1 else f"{Decimal(f'{value:.2g}'):f}"
 
 
 def _number(value: float) -> str:
