@@ -13,12 +13,14 @@ import psutil
 
 from mobula.cluster.local import free_ports
 from mobula.loadtest.jobs import Failed
+from mobula.loadtest.kafka_jars import NoKafkaError
 
 _JVM = (
     "-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
     "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent",
     "-XX:MaxInlineLevel=15", "-Djava.awt.headless=true",
 )  # fmt: skip
+_FORMAT_TIMEOUT_S = 60
 _STOP_TIMEOUT_S = 30
 
 
@@ -41,16 +43,25 @@ class KafkaCluster:
         return ",".join(f"127.0.0.1:{port}" for port in self._ports)
 
     def format(self) -> None:
-        """Once, before the first start."""
+        """Once, before the first start. NoKafkaError when Java cannot run Kafka's tool."""
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         for node in range(self._nodes):
             folder = self._folder / f"kafka-{node}"
             folder.mkdir(parents=True)
             self._file(node).write_text(self._properties(node))
-            self._java(
+            log = folder / "format.log"
+            tool = self._java(
                 ["-Xmx256m"], "kafka.tools.StorageTool", "format", "-t", cluster_id,
-                "-c", str(self._file(node)), out=folder / "format.log",
-            ).wait(_STOP_TIMEOUT_S)  # fmt: skip
+                "-c", str(self._file(node)), out=log,
+            )  # fmt: skip
+            try:
+                code = tool.wait(_FORMAT_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                tool.kill()
+                tool.wait()
+                raise NoKafkaError(f"no disk format within {_FORMAT_TIMEOUT_S} s") from None
+            if code != 0:
+                raise NoKafkaError(f"its disk format fails: {_last_line(log)}")
 
     def start(self) -> None:
         """Returns at once; a client finds out when it is ready."""
@@ -116,3 +127,10 @@ class KafkaCluster:
                 env={key: value for key, value in os.environ.items() if key != "CLASSPATH"},
                 start_new_session=True,
             )
+
+
+def _last_line(log: Path) -> str:
+    """That says something: Java ends what it says with where it came from."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    said = [line for line in lines if line and not line.startswith(("at ", "... "))]
+    return said[-1] if said else "it said nothing"

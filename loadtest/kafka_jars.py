@@ -35,13 +35,16 @@ def kafka_jars() -> Path:
 
 def _download() -> None:
     command = ["mvn", "-q", "-B", "-f", str(_POM), "dependency:copy-dependencies"]
-    done = subprocess.run(
-        [*command, f"-DoutputDirectory={_JARS}"],
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [*command, f"-DoutputDirectory={_JARS}"],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise NoKafkaError(f"Maven did not fetch it within {_TIMEOUT_S} s") from None
     if done.returncode != 0:
         raise NoKafkaError(f"Maven cannot fetch it: {done.stdout[-300:].strip()}")
     _DONE.touch()

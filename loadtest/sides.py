@@ -19,6 +19,7 @@ from mobula.cluster import LocalCluster
 from mobula.cluster.state import find_cluster
 from mobula.loadtest.apache_kafka import KafkaCluster
 from mobula.loadtest.jobs import Failed
+from mobula.loadtest.kafka_jars import NoKafkaError
 
 COMMON = {
     "min.insync.replicas": "2",
@@ -158,9 +159,14 @@ def our_side(name: str, title: str, settings: Mapping[str, str], brokers: int = 
 
 
 def kafka_side(jars: Path) -> Side:
+    """NoKafkaError when Java cannot run it."""
     folder = _folder()
     cluster = KafkaCluster(jars, folder, COMMON)
-    cluster.format()
+    try:
+        cluster.format()
+    except NoKafkaError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return Side("kafka", "Apache Kafka", cluster, folder)
 
 

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException, Message, Producer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from mobula.cluster.options import LaunchError
 from mobula.loadtest.jobs import Failed
 from mobula.loadtest.kafka_jars import KAFKA_VERSION, NoKafkaError, kafka_jars
 from mobula.loadtest.loads import CONSUME_LOADS, LATENCY_LOADS, PRODUCE_LOADS, Figure, Load
@@ -75,7 +76,8 @@ QUICK = Plan(
 
 class Comparison:
     def __init__(self, plan: Plan, jars: Path | None, progress: Progress, out: Path | None) -> None:
-        """`out` gets the figures round by round."""
+        """`out` gets the figures round by round in a file beside the last run's, whose place
+        it takes with `finish`."""
         self._plan = plan
         self._out = out
         self._jars = jars
@@ -123,7 +125,7 @@ class Comparison:
         """From the command to the first acknowledged record, nothing else running."""
         names = [name for name in (OURS, KAFKA) if name in self.measured.sides]
         for index in range(self._plan.starts):
-            for name in names:
+            for name in names if index % 2 == 0 else reversed(names):
                 self._say(f"start {index + 1} of {name}")
                 side = self._side(name)
                 begun = time.monotonic()
@@ -185,9 +187,19 @@ class Comparison:
                 side.create_topic(f"idle-{index}", _IDLE_PARTITIONS)
             self.measured.add(name, _CREATE, time.monotonic() - begun)
 
-    def save(self) -> None:
-        if self._out is not None:
-            self.measured.write(self._out / "versus.json")
+    def save(self) -> Path | None:
+        """What is measured so far; where it is written."""
+        if self._out is None:
+            return None
+        path = self._out / "versus.json.partial"
+        self.measured.write(path)
+        return path
+
+    def finish(self) -> None:
+        """After a whole run: its figures replace those of the last one."""
+        partial = self.save()
+        if partial is not None:
+            partial.replace(partial.with_suffix(""))
 
     def _say(self, what: str) -> None:
         self._progress.update(self._task, description=what)
@@ -222,6 +234,13 @@ def _first_record(side: Side) -> None:
         raise Failed(f"{side.title} did not take a first record")
 
 
+def _kafka_that_runs() -> Path:
+    """The jars, once Java has formatted nodes with them: one that is too old cannot."""
+    jars = kafka_jars()
+    kafka_side(jars).stop()
+    return jars
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make versus", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round, under 3 minutes")
@@ -238,7 +257,7 @@ def main() -> int:
     if arguments.no_variants:
         plan = replace(plan, variants=False)
     try:
-        jars: Path | None = kafka_jars()
+        jars: Path | None = _kafka_that_runs()
     except NoKafkaError as error:
         console.print(f"Apache Kafka cannot run here: {error}. Mobula runs alone.")
         jars = None
@@ -248,7 +267,10 @@ def main() -> int:
         comparison = Comparison(plan, jars, progress, arguments.out)
         try:
             comparison.run()
-        except (Failed, KafkaException) as error:
+        except LaunchError as error:
+            console.print(f"Mobula cannot start: {error}.")
+            return 1
+        except (Failed, KafkaException, NoKafkaError) as error:
             console.print(f"A load failed: {error}")
             return 1
         except KeyboardInterrupt:
@@ -258,7 +280,7 @@ def main() -> int:
     if arguments.quick:
         console.print("One short round, Kafka hardly warm: for a look. `make versus` compares.")
     if arguments.out is not None:
-        comparison.save()
+        comparison.finish()
         if jars is not None:
             chart(measured, arguments.out / "versus.png")
     return 0

@@ -40,7 +40,11 @@ def main() -> int:
         return 2
     with tempfile.TemporaryDirectory(prefix="mobula-conformance-") as folder:
         cluster = KafkaCluster(jars, Path(folder), SETTINGS)
-        cluster.format()
+        try:
+            cluster.format()
+        except NoKafkaError as error:
+            say(f"Apache Kafka cannot run here: {error}.")
+            return 2
         cluster.start()
         try:
             brokers = ready(cluster.bootstrap)
