@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from mobula.cluster import LocalCluster
+from mobula.cluster.options import LaunchError
 from mobula.cluster.state import find_cluster
 from mobula.loadtest.apache_kafka import KafkaCluster
 from mobula.loadtest.jobs import Failed
@@ -30,7 +31,7 @@ COMMON = {
 The last one lets the files of a finished load go before the next begins."""
 
 _ADMIN_TIMEOUT_S = 120
-_DELETED_S = 15
+_DELETED_S = 60
 _DESTROY_BROKER = -137
 """Of librdkafka; its Python binding has no name for it."""
 
@@ -60,7 +61,11 @@ class OurCluster:
         self._cluster.stop()
 
     def check_alive(self) -> None:
-        """Its supervisor sees to that: `start` fails, and later Ray makes an actor anew."""
+        """Only of the supervisor: an actor that ends is made anew."""
+        try:
+            find_cluster(self._cluster.name)
+        except LaunchError as error:
+            raise Failed(f"the supervisor of Mobula ended by itself: {error}") from None
 
     def processes(self) -> list[psutil.Process]:
         """Every process: Ray's own and the supervisor too."""
@@ -149,7 +154,9 @@ class Side:
         assert self._admin is not None
         self._admin.delete_topics([topic], operation_timeout=60)[topic].result(60)
         end = time.monotonic() + _DELETED_S
-        while any(self._folder.glob(f"*/**/{topic}-*")) and time.monotonic() < end:
+        while any(self._folder.glob(f"*/**/{topic}-*")):
+            if time.monotonic() > end:
+                raise Failed(f"{self.title} still has files of {topic} after {_DELETED_S} s")
             time.sleep(0.1)
 
 
