@@ -152,7 +152,6 @@ class RowsReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._map: mmap.mmap | None = None
-        self._inode = -1
         self._incarnation = -1
         self._scanned = 0
         self._recycled = 0

@@ -7,6 +7,7 @@ the exchange's work.
 
 from __future__ import annotations
 
+import struct
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -49,11 +50,16 @@ class RayCourier:
     def _send(self, host: Any, to_name: str, bag: Bag, done: Done) -> None:
         def completed(future: Future[bytes]) -> None:
             error = future.exception()
-            if error is None:
-                done(unpack_answer(future.result()), "")
-            else:
+            if error is not None:
                 self._hosts.pop(to_name, None)
                 done(NOT_TAKEN, f"{type(error).__name__}: {error}".split("\n", 1)[0])
+                return
+            try:
+                answer = unpack_answer(future.result())
+            except struct.error as problem:
+                done(NOT_TAKEN, f"cannot read its answer: {problem}")
+                return
+            done(answer, "")
 
         try:
             reference = host.deliver.remote(*pieces_of(pack_bag(bag), self._piece_bytes))
