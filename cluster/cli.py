@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from mobula.actors.config import ConfigError
-from mobula.cluster.commands import config, consume, produce, status, topic, up
+from mobula.cluster.commands import config, consume, group, produce, status, topic, up
 from mobula.cluster.commands.arguments import help_without_command
 from mobula.cluster.options import ClusterError
 
@@ -103,6 +103,7 @@ app = typer.Typer(
 up.register(app)
 status.register(app)
 app.add_typer(topic.app, name="topic")
+app.add_typer(group.app, name="group")
 produce.register(app)
 consume.register(app)
 app.add_typer(config.app, name="config")

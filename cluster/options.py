@@ -78,7 +78,11 @@ class UpOptions:
     def effective_settings(self) -> dict[str, str]:
         """The settings with the defaults that depend on the number of brokers."""
         factor = str(min(3, self.brokers))
-        return {"default.replication.factor": factor, **self.settings}
+        return {
+            "default.replication.factor": factor,
+            "offsets.topic.replication.factor": factor,
+            **self.settings,
+        }
 
 
 def check_name(name: str) -> None:

@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from random import SystemRandom
 
 from mobula.actors.broker.acceptor import Acceptor
 from mobula.actors.broker.connection_quotas import ConnectionQuotas
@@ -32,6 +33,7 @@ from mobula.actors.broker.replica_actors import ReplicaActors
 from mobula.actors.config import Config
 from mobula.actors.config.listeners import Listener, parse_listeners
 from mobula.actors.controller.messages import PulledMetadata, RegisterBroker
+from mobula.actors.coordinator.coordinators import Coordinators
 from mobula.actors.gateway.sockets_channel import GatewaySockets, fds_path
 from mobula.actors.link.ask import ask
 from mobula.actors.link.interface import LinkError, Reply
@@ -64,6 +66,9 @@ class BrokerActor:
         self._purgatory = purgatory_name(spec.broker_id)
         self._publisher = MetadataPublisher(self._applied)
         self._tasks = Tasks(runtime)
+        self._coordinators = Coordinators(
+            runtime, self._config, lambda: self._publisher.image, self._tasks.spawn, SystemRandom()
+        )
         self._started = False
         self._serving = False
         self._state = "starting"
@@ -104,6 +109,8 @@ class BrokerActor:
             self._runtime, self._publisher, self._lifecycle, self._replica_count
         )
         self._replicas.start()
+        self._coordinators.start()
+        self._coordinators.metadata_changed()
         self._publisher.add(self._purgatory, self._runtime.link(self._purgatory), is_replica=False)
         for name in self._gateways:
             self._follow_gateway(name)
@@ -123,6 +130,7 @@ class BrokerActor:
         if self._config.boolean("controlled.shutdown.enable"):
             await self._leave()
         self._acceptor.close()
+        self._coordinators.stop()
         drain = Drain(self._runtime.clock.monotonic_ms() + int(_LEAVE_S * 1000))
         # What is parked is answered while the gateways finish: they wait for it.
         for stage in ([*self._gateways, self._purgatory], self._replicas.names()):
@@ -225,6 +233,7 @@ class BrokerActor:
         )
         if self._state != "starting":
             self._replicas.metadata_changed()
+            self._coordinators.metadata_changed()
 
     def _applied(self, name: str, first: bool) -> None:
         if first:

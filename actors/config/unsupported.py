@@ -5,7 +5,8 @@ They are refused rather than ignored: a setting that is accepted must do somethi
 
 from __future__ import annotations
 
-_GROUPS = "consumer groups are not supported yet"
+_GROUPS = "groups with the consumer protocol are not supported yet"
+_SHARE = "there are no share groups and no streams groups"
 _TRANSACTIONS = "transactions are not supported yet"
 _SECURITY = "TLS, SASL and authorization are not supported yet"
 _QUOTAS = "quotas are not supported yet"
@@ -74,7 +75,7 @@ _EXACT = {
     "connection.failed.authentication.delay.ms": _SECURITY,
     "cordoned.log.dirs": "a broker has one data folder",
     "follower.fetch.last.tiered.offset.enable": _TIERED,
-    "share.fetch.purgatory.purge.interval.requests": _GROUPS,
+    "share.fetch.purgatory.purge.interval.requests": _SHARE,
     "internal.segment.bytes": "it is for Kafka's own tests; use segment.bytes",
 }
 
@@ -83,10 +84,13 @@ _PREFIXES = {
     "controller.quorum.": _CONTROLLER,
     "controller.": _CONTROLLER,
     "metadata.": "the controller keeps its log as it needs",
+    "group.share.": _SHARE,
+    "group.streams.": _SHARE,
+    "group.coordinator.": "coordinators run in their broker's actor",
     "group.": _GROUPS,
-    "offsets.": _GROUPS,
-    "offset.metadata.": _GROUPS,
-    "share.coordinator.": _GROUPS,
+    "offsets.retention.": "committed offsets do not expire yet",
+    "offsets.": "the coordinators need no such setting",
+    "share.coordinator.": _SHARE,
     "add.partitions.to.txn.": _TRANSACTIONS,
     "transaction.": _TRANSACTIONS,
     "transactional.": _TRANSACTIONS,
@@ -114,7 +118,7 @@ _PREFIXES = {
     "telemetry.": _METRICS,
     "eligible.leader.replicas.": "unclean elections are not supported yet",
     "unclean.": "unclean elections are not supported yet",
-    "errors.deadletterqueue.": _GROUPS,
+    "errors.deadletterqueue.": _SHARE,
 }
 
 

@@ -11,13 +11,17 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from mobula.actors.coordinator.partitioner import GROUP_TOPIC
 from mobula.actors.gateway.forwarding_manager import ForwardingManager
 from mobula.actors.gateway.request import RequestContext
 from mobula.protocol.api import ApiKey
 from mobula.protocol.errors import ErrorCode
 from mobula.protocol.messages import build_request, decode_response, encode
+
+if TYPE_CHECKING:
+    from mobula.actors.config import Config
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +33,9 @@ _HEADER: Final = struct.pack(">hhihx", ApiKey.CREATE_TOPICS, _VERSION, 0, -1)
 
 
 class AutoTopicCreationManager:
-    def __init__(self, forwarding: ForwardingManager) -> None:
+    def __init__(self, forwarding: ForwardingManager, config: Config) -> None:
         self._forwarding = forwarding
+        self._config = config
         self._under_way: set[str] = set()
 
     def create(self, names: Iterable[str], context: RequestContext) -> None:
@@ -45,14 +50,7 @@ class AutoTopicCreationManager:
                 _VERSION,
                 {
                     "topics": [
-                        {
-                            "name": name,
-                            "num_partitions": _DEFAULT,
-                            "replication_factor": _DEFAULT,
-                            "assignments": [],
-                            "configs": [],
-                        }
-                        for name in wanted
+                        {"name": name, **self._settings(name), "assignments": []} for name in wanted
                     ],
                     "timeout": _TIMEOUT_MS,
                     "validate_only": False,
@@ -78,3 +76,22 @@ class AutoTopicCreationManager:
             log.warning("topics were not created on request topics=%s code=%s", wanted, code.name)
 
         self._forwarding.send(_HEADER + body, context, _TIMEOUT_MS, answered, failed)
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        if name != GROUP_TOPIC:
+            return {
+                "num_partitions": _DEFAULT,
+                "replication_factor": _DEFAULT,
+                "configs": [],
+            }
+        integer = self._config.integer
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(integer("offsets.topic.segment.bytes")),
+        }
+        return {
+            "num_partitions": integer("offsets.topic.num.partitions"),
+            "replication_factor": integer("offsets.topic.replication.factor"),
+            "configs": [{"name": key, "value": value} for key, value in configs.items()],
+        }

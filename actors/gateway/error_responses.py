@@ -210,6 +210,94 @@ def _describe_topic_partitions(
     return {"topics": [{"name": topic.name, "error_code": code} for topic in asked.topics]}
 
 
+def _join_group(asked: Any, version: int, code: ErrorCode, _detail: str | None) -> Tree:
+    return {
+        "error_code": code,
+        "generation_id": -1,
+        "protocol_name": None if version >= 7 else "",
+        "leader": "",
+        "member_id": asked.member_id,
+    }
+
+
+def _sync_group(_asked: Any, _version: int, code: ErrorCode, _detail: str | None) -> Tree:
+    return {"error_code": code, "assignment": b""}
+
+
+def _offset_commit(asked: Any, version: int, code: ErrorCode, _detail: str | None) -> Tree:
+    return {
+        "topics": [
+            {
+                **_named(topic, version >= 10),
+                "partitions": [
+                    {"partition_index": part.partition_index, "error_code": code}
+                    for part in topic.partitions
+                ],
+            }
+            for topic in asked.topics
+        ]
+    }
+
+
+def _offset_fetch(asked: Any, version: int, code: ErrorCode, _detail: str | None) -> Tree:
+    if version >= 8:
+        groups = [{"group_id": g.group_id, "error_code": code, "topics": ()} for g in asked.groups]
+        return {"groups": groups}
+    if version >= 2:
+        return {"topics": (), "error_code": code}
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    {
+                        "partition_index": index,
+                        "committed_offset": -1,
+                        "metadata": "",
+                        "error_code": code,
+                    }
+                    for index in topic.partition_indexes
+                ],
+            }
+            for topic in asked.topics
+        ]
+    }
+
+
+def _describe_groups(asked: Any, _version: int, code: ErrorCode, detail: str | None) -> Tree:
+    return {
+        "groups": [
+            {
+                "error_code": code,
+                "error_message": detail,
+                "group_id": group_id,
+                "group_state": "",
+                "protocol_type": "",
+                "protocol_data": "",
+                "members": (),
+            }
+            for group_id in asked.groups
+        ]
+    }
+
+
+def _delete_groups(asked: Any, _version: int, code: ErrorCode, _detail: str | None) -> Tree:
+    return {
+        "results": [{"group_id": group_id, "error_code": code} for group_id in asked.groups_names]
+    }
+
+
+def _find_coordinator(asked: Any, version: int, code: ErrorCode, detail: str | None) -> Tree:
+    nobody = {"error_code": code, "error_message": detail, "node_id": -1, "host": "", "port": -1}
+    if version < 4:
+        return nobody
+    return {"coordinators": [{"key": key, **nobody} for key in asked.coordinator_keys]}
+
+
+def _named(topic: Any, by_id: bool) -> Tree:
+    return {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
+
+
 _TREES: Final[dict[int, Callable[[Any, int, ErrorCode, str | None], Tree]]] = {
     ApiKey.FETCH: _fetch,
     ApiKey.LIST_OFFSETS: _list_offsets,
@@ -224,6 +312,17 @@ _TREES: Final[dict[int, Callable[[Any, int, ErrorCode, str | None], Tree]]] = {
     ApiKey.ALTER_CONFIGS: _resources("responses"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _resources("responses"),
     ApiKey.DESCRIBE_LOG_DIRS: _top_level,
+    ApiKey.FIND_COORDINATOR: _find_coordinator,
+    ApiKey.JOIN_GROUP: _join_group,
+    ApiKey.SYNC_GROUP: _sync_group,
+    ApiKey.HEARTBEAT: _top_level,
+    ApiKey.LEAVE_GROUP: _top_level,
+    ApiKey.OFFSET_COMMIT: _offset_commit,
+    ApiKey.OFFSET_FETCH: _offset_fetch,
+    ApiKey.OFFSET_DELETE: _top_level,
+    ApiKey.DESCRIBE_GROUPS: _describe_groups,
+    ApiKey.LIST_GROUPS: _top_level,
+    ApiKey.DELETE_GROUPS: _delete_groups,
     ApiKey.CREATE_PARTITIONS: _named_topics("results"),
     ApiKey.DESCRIBE_CLUSTER: _top_level_with_message,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from mobula.actors.coordinator import coordinator_apis
+from mobula.actors.gateway.coordinator_requests import ForCoordinator
 from mobula.actors.gateway.forwarding_manager import Forwarded
 from mobula.actors.gateway.handlers import (
     api_versions,
@@ -20,6 +22,7 @@ from mobula.actors.gateway.handlers import (
     describe_log_dirs,
     describe_topic_partitions,
     fetch,
+    find_coordinator,
     init_producer_id,
     list_offsets,
     metadata,
@@ -54,6 +57,8 @@ HANDLERS: Sequence[Handler] = (
     describe_cluster,
     describe_topic_partitions,
     describe_log_dirs,
+    find_coordinator,
+    *(ForCoordinator(module.API) for module in coordinator_apis.HANDLERS),
     Forwarded(Api(ApiKey.CREATE_TOPICS, range(2, 8))),
     Forwarded(Api(ApiKey.DELETE_TOPICS, range(1, 7))),
     Forwarded(Api(ApiKey.CREATE_PARTITIONS, range(4))),

@@ -51,7 +51,7 @@ class Services:
     def __post_init__(self) -> None:
         self.awaited_acks = AwaitedAcks(self.runtime)
         self.forwarding = ForwardingManager(self.runtime)
-        self.auto_topic_creation = AutoTopicCreationManager(self.forwarding)
+        self.auto_topic_creation = AutoTopicCreationManager(self.forwarding, self.config)
         self.producer_ids = ProducerIdManager(self.runtime, self.broker_id)
         slots = self.config.integer("max.incremental.fetch.session.cache.slots")
         gateways = self.config.integer("num.network.threads")

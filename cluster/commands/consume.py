@@ -100,6 +100,15 @@ def assign(
     client: Consumer, topic: str, partition: int | None, position: Position
 ) -> list[TopicPartition]:
     """Every partition of the topic, or the one asked for, where consuming begins."""
+    found = placed(client, topic, partition, position)
+    client.assign(found)
+    return found
+
+
+def placed(
+    client: Consumer, topic: str, partition: int | None, position: Position
+) -> list[TopicPartition]:
+    """Where those partitions are to be read from: offsets, or librdkafka's words for the ends."""
     from confluent_kafka import TopicPartition
 
     metadata = asked(lambda: client.list_topics(timeout=TIMEOUT_S), "the list of topics")
@@ -112,9 +121,7 @@ def assign(
             f"topic {topic} has no partition {partition}, only 0 to {len(found.partitions) - 1}"
         )
     partitions = [TopicPartition(topic, index) for index in indexes]
-    placed = asked(lambda: _placed(client, partitions, position), f"topic {topic}")
-    client.assign(placed)
-    return placed
+    return asked(lambda: _placed(client, partitions, position), f"topic {topic}")
 
 
 def _placed(

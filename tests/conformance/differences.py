@@ -74,8 +74,8 @@ EXPLAINED: tuple[Explained, ...] = (
     ),
     Explained(
         ApiKey.API_VERSIONS,
-        _advertised(range(8, 17), 42, 47, 68, 69),
-        "There are no consumer groups yet.",
+        _advertised(68, 69),
+        "There are no groups with the consumer protocol yet.",
     ),
     Explained(
         ApiKey.API_VERSIONS,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 from mobula.protocol.api import ApiKey
 from tests.conformance.batches import described
@@ -32,6 +33,10 @@ IDENTITIES: Final = (
     "partition",
     "index",
     "topic_id",
+    "group_id",
+    "group_instance_id",
+    "member_id",
+    "key",
 )
 """By the first of these that they have, the items of a list are told apart and sorted: the
 order of topics in an answer is an accident on both sides."""
@@ -52,7 +57,14 @@ FOLDERS: Final = {"log.dir", "log.dirs"}
 
 _TIMES = re.compile(r"\[-?\d{13,19}, \d{13}\]")
 """Between which a record's timestamp should be, in Kafka's words."""
+_UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""At the end of a member's id."""
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+def without_uuid(text: str) -> str:
+    """A member's id as any run has it."""
+    return _UUID.sub("-<uuid>", text)
 
 
 class Roles:
@@ -81,6 +93,12 @@ class Roles:
     def topic_id(self, topic_id: str) -> str:
         """As it is, when it belongs to no topic."""
         return self._topic_ids.get(topic_id, topic_id)
+
+    def without_topic_ids(self, data: bytes) -> bytes:
+        """A request's bytes with each known id replaced by what it stands for."""
+        for topic_id, role in self._topic_ids.items():
+            data = data.replace(UUID(topic_id).bytes, role.encode())
+        return data
 
     def broker(self, host: str, port: int) -> str:
         broker = self._brokers.get((host, port))
@@ -122,6 +140,8 @@ class _Normaliser:
             value = self._roles.topic_id(value) if field == "topic_id" else value
             value = value.replace(self._own_prefix, OWN_PREFIX)
             value = _TIMES.sub("[<two times>]", value)
+            if field in ("member_id", "leader"):
+                value = without_uuid(value)
         return self._role(field, value)
 
     def _fields(self, tree: dict[str, Json]) -> dict[str, Json]:

@@ -16,6 +16,7 @@ from mobula.loadtest.apache_kafka import KafkaCluster
 from mobula.loadtest.kafka_jars import NoKafkaError, kafka_jars
 from mobula.protocol.api import ApiKey
 from tests.conformance import recording
+from tests.conformance.requests import digest
 from tests.conformance.scenario import Scenario, all_scenarios
 from tests.conformance.settings import SETTINGS
 from tests.conformance.side import CLOSED, Brokers
@@ -81,6 +82,7 @@ def record(scenarios: list[Scenario], brokers: Brokers) -> int:
     total = 0
     for group, members in groupby(scenarios, key=lambda scenario: scenario.group):
         answers: recording.Answers = {}
+        requests: recording.Requests = {}
         count = 0
         for scenario in members:
             for version in scenario.versions:
@@ -91,8 +93,10 @@ def record(scenarios: list[Scenario], brokers: Brokers) -> int:
                     raise
                 found = [exchange.answer for exchange in exchanges]
                 answers.setdefault(scenario.name, {})[version] = found
+                asked = digest(exchange.asked for exchange in exchanges)
+                requests.setdefault(scenario.name, {})[version] = asked
                 count += len(found)
-        recording.save(group, answers)
+        recording.save(group, answers, requests)
         say(f"{group}: {count} exchanges of {len(answers)} scenarios")
         total += count
     return total

@@ -4,7 +4,8 @@ By scenario, then by versions whose answers are the same, the answers in order:
 
     {"scenarios": {"a_topic_by_name": [{"versions": "0-4", "answers": [...]}, ...]}}
 
-What is long and stands there more than once is written once, under "repeated".
+What is long and stands there more than once is written once, under "repeated". Under
+"requests" stands for each scenario and version a hash of what was asked.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, TypeAlias
 Json: TypeAlias = Any
 Answers: TypeAlias = dict[str, dict[int, list[Json]]]
 """By scenario and version."""
+Requests: TypeAlias = dict[str, dict[int, str]]
+"""By scenario and version, the hash of what was asked (`requests.digest`)."""
 
 FOLDER = Path(__file__).parent / "recorded"
 _WIDTH = 100
@@ -41,7 +44,18 @@ def load(group: str, folder: Path = FOLDER) -> Answers:
     }
 
 
-def save(group: str, answers: Answers, folder: Path = FOLDER) -> None:
+def load_requests(group: str, folder: Path = FOLDER) -> Requests:
+    """Empty when nothing is recorded."""
+    path = folder / f"{group}.json"
+    if not path.exists():
+        return {}
+    return {
+        scenario: {int(version): digest for version, digest in versions.items()}
+        for scenario, versions in json.loads(path.read_text())["requests"].items()
+    }
+
+
+def save(group: str, answers: Answers, requests: Requests, folder: Path = FOLDER) -> None:
     repeated = _Repeated(answers)
     scenarios = {
         scenario: _folded(
@@ -52,7 +66,11 @@ def save(group: str, answers: Answers, folder: Path = FOLDER) -> None:
         )
         for scenario, versions in sorted(answers.items())
     }
-    written = {"repeated": repeated.found, "scenarios": scenarios}
+    asked = {
+        scenario: {str(version): digest for version, digest in versions.items()}
+        for scenario, versions in requests.items()
+    }
+    written = {"repeated": repeated.found, "requests": asked, "scenarios": scenarios}
     (folder / f"{group}.json").write_text(pretty(written) + "\n")
 
 

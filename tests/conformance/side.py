@@ -19,6 +19,7 @@ from uuid import UUID
 from mobula.protocol.api import ApiKey
 from mobula.storage.records import NewRecord, build_batch
 from tests.conformance.fields import Roles, normalised
+from tests.conformance.requests import stable
 from tests.conformance.wire import (
     CLIENT_ID,
     Connection,
@@ -27,6 +28,7 @@ from tests.conformance.wire import (
     Tree,
     decode_response,
     encode_request,
+    plain,
 )
 
 T = TypeVar("T")
@@ -50,6 +52,8 @@ class Exchange:
     """For whoever reads about a difference."""
     answer: Json
     """A tree with the fields that must differ normalised, or CLOSED, or NO_ANSWER."""
+    asked: Json
+    """The request as every run has it: for the hash of what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +151,8 @@ class Side:
     ) -> Json:
         """An exchange that is compared; its answer (ids and names as they are), or CLOSED.
 
-        `request` is a tree, or the body's bytes. `own_topics_only` leaves the topics of other
-        scenarios out of an answer that lists everything.
+        `request` is a tree, or the body's bytes. `own_topics_only` leaves the topics and
+        groups of other scenarios out of an answer that lists everything.
         """
         body = request if isinstance(request, bytes) else encode_request(key, version, request)
         answer = self._brokers.exchange(
@@ -323,7 +327,10 @@ class Side:
         return all(partition["error_code"] == "none" for partition in topic["partitions"])
 
     def _own_topics(self, answer: Json) -> Json:
-        """Of DescribeLogDirs the topics of every folder."""
+        """Of DescribeLogDirs the topics of every folder, of ListGroups the groups."""
+        if "groups" in answer:
+            own = [g for g in answer["groups"] if g["group_id"].startswith(self._prefix)]
+            return {**answer, "groups": own}
         if "topics" not in answer:
             return {**answer, "results": [self._own_topics(item) for item in answer["results"]]}
         return {**answer, "topics": [t for t in answer["topics"] if self._is_own(t)]}
@@ -334,16 +341,28 @@ class Side:
     def _note(
         self, broker: int, key: int, version: int, request: Tree | bytes, answer: Json
     ) -> None:
-        asked = request.hex() if isinstance(request, bytes) else request
         known = key in ApiKey.__members__.values()
+        head = {"api": ApiKey(key).name if known else key, "version": version, "broker": broker}
+        roles = self._brokers.roles
         self.exchanges.append(
             Exchange(
                 request={
-                    "api": ApiKey(key).name if known else key,
-                    "version": version,
-                    "broker": broker,
-                    "request": asked,
+                    **head,
+                    "request": request.hex() if isinstance(request, bytes) else request,
                 },
-                answer=normalised(answer, self._api, self._prefix, self._brokers.roles),
+                answer=normalised(answer, self._api, self._prefix, roles),
+                asked=head | {"request": stable(_with_bytes(request), self._prefix, roles)},
             )
         )
+
+
+def _with_bytes(value: Any) -> Json:
+    """A request as JSON, but for its bytes."""
+    match value:
+        case Mapping():
+            return {name: _with_bytes(item) for name, item in value.items()}
+        case tuple() | list() | range():
+            return [_with_bytes(item) for item in value]
+        case bytes() | bytearray() | memoryview():
+            return bytes(value)
+    return plain(value)

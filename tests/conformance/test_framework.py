@@ -138,9 +138,11 @@ def test_a_recording_reads_back_as_it_was_saved(tmp_path: Path) -> None:
         "one": {0: [{"topics": long}], 1: [{"topics": long}], 3: [{"topics": long, "x": 1}]},
         "two": {0: ["closed", {"topics": long}]},
     }
-    recording.save("some_api", answers, tmp_path)
+    requests: recording.Requests = {"one": {0: "ab", 1: "cd"}}
+    recording.save("some_api", answers, requests, tmp_path)
     assert recording.groups(tmp_path) == ["some_api"]
     assert recording.load("some_api", tmp_path) == answers
+    assert recording.load_requests("some_api", tmp_path) == requests
     text = (tmp_path / "some_api.json").read_text()
     assert '"versions": "0-1"' in text
     assert text.count('"topic-7"') == 1

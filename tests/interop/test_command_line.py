@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import Consumer
 
 from mobula.cluster.local import free_ports
 from mobula.cluster.state import find_cluster
@@ -115,6 +116,45 @@ def test_a_topic_is_created_described_changed_grown_and_deleted() -> None:
     assert "retention.ms" in error
     here("topic", "delete", "orders")
     assert "orders" not in here("topic", "list")
+
+
+@pytest.mark.usefixtures("up")
+def test_a_group_is_listed_described_moved_and_deleted() -> None:
+    here("topic", "create", "read", "-p", "2")
+    here("produce", "read", stdin="".join(f"{index}\n" for index in range(10)))
+    consumer = Consumer(
+        {
+            "bootstrap.servers": find_cluster(NAME).bootstrap,
+            "group.id": "readers",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["read"])
+    left = 10
+    while left:
+        found = consumer.consume(left, 30.0)
+        assert found
+        left -= len(found)
+    consumer.commit(asynchronous=False)
+    groups = json.loads(here("group", "list", "--json"))
+    assert groups == [{"name": "readers", "state": "stable", "type": "classic"}]
+    described = json.loads(here("group", "describe", "readers", "--json"))
+    assert described["state"] == "stable"
+    assert len(described["members"]) == 1
+    assert sum(row["committed"] or 0 for row in described["partitions"]) == 10
+    assert {row["lag"] for row in described["partitions"]} <= {0, None}
+    error = here("group", "seek", "readers", "-t", "read", "-o", "start", status=1)
+    assert "has members" in error
+    error = here("group", "delete", "readers", status=1)
+    assert "readers" in error
+    consumer.close()
+    here("group", "seek", "readers", "-t", "read", "-o", "start")
+    described = json.loads(here("group", "describe", "readers", "--json"))
+    assert sum(row["lag"] for row in described["partitions"]) == 10
+    here("group", "delete", "readers")
+    assert "readers" not in here("group", "list")
+    assert "does not exist" in here("group", "describe", "readers", status=1)
 
 
 @pytest.mark.usefixtures("up")

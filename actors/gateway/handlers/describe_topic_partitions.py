@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mobula.actors.gateway.authorized_operations import ALL_ON_TOPIC
+from mobula.actors.authorized_operations import ALL_ON_TOPIC
 from mobula.actors.gateway.request import Request
 from mobula.actors.gateway.services import Services
 from mobula.actors.metadata.image import MetadataImage, TopicImage

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from mobula.actors.gateway.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from mobula.actors.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from mobula.actors.gateway.request import Request
 from mobula.actors.gateway.services import Services
 from mobula.actors.metadata.image import MetadataImage, TopicImage

@@ -105,7 +105,7 @@ def test_a_key_like_no_other_is_refused_without_a_guess() -> None:
     [
         ("zookeeper.connect", "there is no ZooKeeper"),
         ("ssl.keystore.location", "TLS, SASL and authorization are not supported yet"),
-        ("group.initial.rebalance.delay.ms", "consumer groups are not supported yet"),
+        ("group.consumer.assignors", "groups with the consumer protocol are not supported yet"),
         ("num.recovery.threads.per.data.dir", "a replica actor recovers its logs one after"),
         ("remote.log.storage.system.enable", "there is no tiered storage"),
     ],
