@@ -1,8 +1,8 @@
 """CoordinatorApis: the table of what a broker's coordinators answer.
 
-A request arrives as a gateway had it from its client. What is not in the table is
-UNSUPPORTED_VERSION, bytes that are no request INVALID_REQUEST: the gateway then closes the
-connection, as it does for its own.
+A request arrives as a gateway had it from its client; gateways send on only what is in the
+table. Bytes that are no request are INVALID_REQUEST: the gateway then closes the connection,
+as it does for its own.
 """
 
 from __future__ import annotations

@@ -270,8 +270,7 @@ class Shard(Generic[RecordT]):
         for batch in waiting:
             for decided in batch:
                 _settle(decided, error)
-        if hasattr(self, "machine"):
-            self.machine.close(error.code)
+        self.machine.close(error.code)
 
     def alarm(
         self, life: int, name: Hashable, delay_ms: int, decision: Callable[[], Outcome[Any, Any]]

@@ -6,8 +6,10 @@ The commands are ordinary Kafka clients: what they can do, any client can.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
 
 from mobula.cluster.options import ClusterError, LaunchError, UsageError
 
@@ -114,6 +116,20 @@ def asked(call: Callable[[], T], what: str) -> T:
 
 def answer(future: Future[T], what: str) -> T:
     return asked(lambda: future.result(timeout=TIMEOUT_S + 5), what)
+
+
+def report(futures: Mapping[str, Future[Any]], kind: str, done: str) -> None:
+    """Each thing for itself: one that fails does not hide that others went well."""
+    failures = []
+    for name, future in futures.items():
+        try:
+            answer(future, f"{kind} {name}")
+        except ClusterError as error:
+            failures.append(str(error))
+        else:
+            typer.echo(f"{done} {kind} {name}")
+    if failures:
+        raise ClusterError("\n".join(failures))
 
 
 def refusal(error: KafkaError, what: str) -> ClusterError:

@@ -14,6 +14,7 @@ from mobula.cluster.commands.client import (
     asked,
     consumer,
     find_bootstrap,
+    report,
 )
 from mobula.cluster.commands.consume import placed
 from mobula.cluster.commands.output import counted, print_json, print_table
@@ -133,16 +134,7 @@ def delete(groups: Groups, bootstrap: Bootstrap = None, name: Name = DEFAULT_NAM
     """Delete groups without members, and the offsets that they committed."""
     admin = admin_client(find_bootstrap(bootstrap, name))
     futures = admin.delete_consumer_groups(list(dict.fromkeys(groups)), request_timeout=TIMEOUT_S)
-    failures = []
-    for group, future in futures.items():
-        try:
-            answer(future, f"group {group}")
-        except ClusterError as error:
-            failures.append(str(error))
-        else:
-            typer.echo(f"deleted group {group}")
-    if failures:
-        raise ClusterError("\n".join(failures))
+    report(futures, "group", "deleted")
 
 
 def position_is_start(offset: int) -> bool:

@@ -15,12 +15,13 @@ from mobula.cluster.commands.client import (
     answer,
     asked,
     find_bootstrap,
+    report,
 )
 from mobula.cluster.commands.output import counted, print_json, print_table
 from mobula.cluster.options import DEFAULT_NAME, ClusterError, UsageError
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    pass
 
 app = typer.Typer(
     help="Create, look at and change topics.",
@@ -67,7 +68,7 @@ def create(
         ],
         request_timeout=TIMEOUT_S,
     )
-    _report(futures, "created")
+    report(futures, "topic", "created")
 
 
 @app.command("list")
@@ -130,7 +131,7 @@ def delete(topics: Topics, bootstrap: Bootstrap = None, name: Name = DEFAULT_NAM
     """Delete topics and all that is in them."""
     admin = admin_client(find_bootstrap(bootstrap, name))
     futures = admin.delete_topics(list(dict.fromkeys(topics)), request_timeout=TIMEOUT_S)
-    _report(futures, "deleted")
+    report(futures, "topic", "deleted")
 
 
 @app.command("add-partitions")
@@ -188,20 +189,6 @@ def config(
 
 _APPLIED_WITHIN_S = 3.0
 _OWN_SOURCE = "dynamic_topic_config"
-
-
-def _report(futures: dict[str, Future[Any]], done: str) -> None:
-    """Each topic for itself: one that fails does not hide that others went well."""
-    failures = []
-    for topic, future in futures.items():
-        try:
-            answer(future, f"topic {topic}")
-        except ClusterError as error:
-            failures.append(str(error))
-        else:
-            typer.echo(f"{done} topic {topic}")
-    if failures:
-        raise ClusterError("\n".join(failures))
 
 
 def _check_known(keys: list[str]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
+from contextlib import suppress
 
 Place = tuple[int, int]
 """Partition and offset of a record."""
@@ -100,6 +101,7 @@ class KafkaPythonMember(Member):
     def read(self) -> None:
         from kafka import KafkaConsumer
         from kafka.coordinator.assignors.range import RangePartitionAssignor
+        from kafka.errors import CommitFailedError, RebalanceInProgressError
 
         consumer = KafkaConsumer(
             self.topic,
@@ -118,7 +120,9 @@ class KafkaPythonMember(Member):
                 for place, records in found.items():
                     self.seen.add([(place.partition, record.offset) for record in records])
                 if found:
-                    consumer.commit()
+                    # A rebalance came first: whoever has the partition now reads them again.
+                    with suppress(CommitFailedError, RebalanceInProgressError):
+                        consumer.commit()
         finally:
             consumer.close()
 

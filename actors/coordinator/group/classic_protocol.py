@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 from uuid import UUID
 
 from mobula.actors.coordinator.group.classic_group import (
@@ -23,15 +22,14 @@ from mobula.actors.coordinator.group.classic_group import (
     Reply,
     State,
 )
-from mobula.actors.coordinator.group.records import GroupKey, GroupRecord, Record
+from mobula.actors.coordinator.group.outcomes import Answer, GroupOutcome
+from mobula.actors.coordinator.group.records import GroupKey, GroupRecord
 from mobula.actors.coordinator.outcome import Outcome
 from mobula.actors.coordinator.shard import Alarms
 from mobula.protocol.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)
 
-Answer: TypeAlias = Mapping[str, Any]
-GroupOutcome: TypeAlias = Outcome[Record, Any]
 NOTHING: GroupOutcome = Outcome(())
 
 _NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
@@ -218,16 +216,17 @@ class ClassicProtocol:
         _answer_join(former, failed_join(fenced, former_id))
         _answer_sync(former, failed_sync(fenced))
         self._alarms.cancel(_session(group, former_id))
-        former_protocols = former.protocols
+        former_metadata = former.metadata_of(group.protocol or "")
         member = group.replace_static(asked.instance_id, former_id, member_id)
         self._take_up(group, member, asked)
         member.client_id, member.client_host = client.client_id, client.host
         self._expect(group, member, member.session_timeout_ms)
         match group.state:
             case State.STABLE:
-                if group.select_protocol() == group.protocol and _chosen(
-                    former_protocols, group.protocol
-                ) == _chosen(member.protocols, group.protocol):
+                if (
+                    group.select_protocol() == group.protocol
+                    and member.metadata_of(group.protocol) == former_metadata
+                ):
                     return self._keep_assignment(group, client, member, former_id, reply)
                 member.join = reply
                 return self._rebalance_or_complete(group)
@@ -590,10 +589,6 @@ def _answer_sync(member: Member, answer: Answer) -> None:
 
 def _written(group: ClassicGroup) -> GroupRecord:
     return GroupRecord(GroupKey(group.group_id), group.described())
-
-
-def _chosen(protocols: Protocols, name: str | None) -> bytes | None:
-    return next((metadata for known, metadata in protocols if known == name), None)
 
 
 def _session(group: ClassicGroup, member_id: str) -> tuple[str, ...]:

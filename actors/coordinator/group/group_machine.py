@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from mobula.actors.coordinator.group.classic_group import (
@@ -16,6 +16,7 @@ from mobula.actors.coordinator.group.classic_group import (
     State,
 )
 from mobula.actors.coordinator.group.classic_protocol import ClassicProtocol, Settings
+from mobula.actors.coordinator.group.outcomes import Answer, GroupOutcome
 from mobula.actors.coordinator.group.records import (
     GroupKey,
     GroupRecord,
@@ -32,8 +33,6 @@ from mobula.protocol.errors import ErrorCode, KafkaError
 Place: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
-Answer: TypeAlias = Mapping[str, Any]
-GroupOutcome: TypeAlias = Outcome[Record, Any]
 _FIRST_WITH_GROUP_ID_NOT_FOUND = 9
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mobula.actors.coordinator.group.group_machine import GroupMachine, GroupOutcome
+from mobula.actors.coordinator.group.group_machine import GroupMachine
+from mobula.actors.coordinator.group.outcomes import GroupOutcome
 from mobula.actors.coordinator.request import CoordinatorRequest, Gathered
 from mobula.actors.coordinator.services import CoordinatorServices
 from mobula.protocol.api import Api, ApiKey

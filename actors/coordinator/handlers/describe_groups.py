@@ -14,7 +14,8 @@ from typing import Any
 
 from mobula.actors.authorized_operations import ALL_ON_GROUP, NOT_ASKED
 from mobula.actors.coordinator.group.classic_group import ClassicGroup, State
-from mobula.actors.coordinator.group.group_machine import GroupMachine, GroupOutcome
+from mobula.actors.coordinator.group.group_machine import GroupMachine
+from mobula.actors.coordinator.group.outcomes import GroupOutcome
 from mobula.actors.coordinator.outcome import Outcome
 from mobula.actors.coordinator.request import CoordinatorRequest, Gathered
 from mobula.actors.coordinator.services import CoordinatorServices

@@ -6,7 +6,8 @@ Versions: v3 brings static members (KIP-345).
 
 from __future__ import annotations
 
-from mobula.actors.coordinator.group.group_machine import GroupMachine, GroupOutcome
+from mobula.actors.coordinator.group.group_machine import GroupMachine
+from mobula.actors.coordinator.group.outcomes import GroupOutcome
 from mobula.actors.coordinator.request import CoordinatorRequest
 from mobula.actors.coordinator.services import CoordinatorServices
 from mobula.protocol.api import Api, ApiKey

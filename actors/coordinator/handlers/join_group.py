@@ -10,10 +10,12 @@ need not assign (KIP-814).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from mobula.actors.coordinator.group.classic_protocol import Client, Join, failed_join
-from mobula.actors.coordinator.group.group_machine import GroupMachine, GroupOutcome
+from mobula.actors.coordinator.group.group_machine import GroupMachine
+from mobula.actors.coordinator.group.outcomes import GroupOutcome
 from mobula.actors.coordinator.request import CoordinatorRequest
 from mobula.actors.coordinator.services import CoordinatorServices
 from mobula.protocol.api import Api, ApiKey
@@ -66,5 +68,5 @@ def handle(request: CoordinatorRequest, services: CoordinatorServices) -> None:
         services.groups.decide(body.group_id, decide, answered, failed)
 
 
-def _milliseconds(duration: object) -> int:
-    return int(duration.total_seconds() * 1000)  # type: ignore[attr-defined]
+def _milliseconds(duration: timedelta) -> int:
+    return int(duration.total_seconds() * 1000)

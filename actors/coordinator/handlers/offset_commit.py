@@ -10,12 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mobula.actors.coordinator.group.group_machine import (
-    Commit,
-    Committer,
-    GroupMachine,
-    GroupOutcome,
-)
+from mobula.actors.coordinator.group.group_machine import Commit, Committer, GroupMachine
+from mobula.actors.coordinator.group.outcomes import GroupOutcome
 from mobula.actors.coordinator.group.records import NO_EXPIRY, OffsetValue
 from mobula.actors.coordinator.request import CoordinatorRequest
 from mobula.actors.coordinator.services import CoordinatorServices

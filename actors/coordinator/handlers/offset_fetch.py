@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from mobula.actors.coordinator.group.group_machine import GroupMachine, GroupOutcome
+from mobula.actors.coordinator.group.group_machine import GroupMachine
+from mobula.actors.coordinator.group.outcomes import GroupOutcome
 from mobula.actors.coordinator.group.records import OffsetValue
 from mobula.actors.coordinator.outcome import Outcome
 from mobula.actors.coordinator.request import CoordinatorRequest, Gathered

@@ -7,7 +7,8 @@ Versions: v3 brings static members (KIP-345), v5 the protocol's type and name (K
 from __future__ import annotations
 
 from mobula.actors.coordinator.group.classic_protocol import Sync, failed_sync
-from mobula.actors.coordinator.group.group_machine import GroupMachine, GroupOutcome
+from mobula.actors.coordinator.group.group_machine import GroupMachine
+from mobula.actors.coordinator.group.outcomes import GroupOutcome
 from mobula.actors.coordinator.request import CoordinatorRequest
 from mobula.actors.coordinator.services import CoordinatorServices
 from mobula.protocol.api import Api, ApiKey

@@ -11,7 +11,8 @@ import pytest
 
 from mobula.actors.coordinator.group.classic_group import ClassicGroup, State
 from mobula.actors.coordinator.group.classic_protocol import Client, Join, Settings, Sync
-from mobula.actors.coordinator.group.group_machine import GroupMachine, GroupOutcome
+from mobula.actors.coordinator.group.group_machine import GroupMachine
+from mobula.actors.coordinator.group.outcomes import GroupOutcome
 from mobula.actors.coordinator.group.records import GroupRecord, Record
 from mobula.protocol.errors import ErrorCode, KafkaError
 from tests.unit.coordinator.virtual import Alarms
